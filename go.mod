@@ -1,0 +1,3 @@
+module skillmaster
+
+go 1.26
