@@ -1,0 +1,277 @@
+// Package probe judges edits: it plays related tasks with the bank before and after an edit and says what the edit did,
+// or why that could not be measured. Source: SkillMaster (arXiv 2605.08693), counterfactual skill utility.
+package probe
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"skillmaster/episode"
+	"skillmaster/skill"
+)
+
+// Play plays the action turns of one episode. Safe for concurrent use; the same arguments give the same trajectory
+// until the policy changes.
+type Play func(ctx context.Context, t episode.Task, b skill.Bank, s episode.Seed) (episode.Trajectory, error)
+
+// Config says how edits are judged.
+type Config struct {
+	Tasks      int     `json:"tasks"`      // K, probes of one edit
+	Alpha      float64 `json:"alpha"`      // weight of wins minus losses
+	Efficiency float64 `json:"efficiency"` // w_eff, weight of steps saved
+	EditCost   float64 `json:"edit_cost"`  // taken from every measured utility, so that an edit without effect is worth less than none
+	ClipAtZero bool    `json:"clip_at_zero"`
+	Candidates int     `json:"candidates"` // most candidates judged in an iteration; the rest are not measured
+	Horizon    int     `json:"-"`          // T, most steps of a probe
+}
+
+// Default is this project's way of judging.
+func Default() Config {
+	return Config{Tasks: 4, Alpha: 0.3, Efficiency: 1, EditCost: 0.02, Candidates: 16}
+}
+
+// Validate reports the first setting that cannot be.
+func (c Config) Validate() error {
+	switch {
+	case c.Tasks < 1:
+		return fmt.Errorf("probe.tasks is %d, at least 1 is needed", c.Tasks)
+	case c.Candidates < 0:
+		return fmt.Errorf("probe.candidates is %d, it cannot be negative", c.Candidates)
+	case c.Alpha < 0 || c.Efficiency < 0 || c.EditCost < 0:
+		return fmt.Errorf("probe.alpha, probe.efficiency and probe.edit_cost cannot be negative")
+	}
+	return nil
+}
+
+// Candidate is the bank with one edit applied, and the tasks that may tell what the edit does.
+type Candidate struct {
+	Bank  skill.Bank       // after the edit
+	Skill string           // id of the skill the edit added or changed; its presence in a prompt is what is measured
+	Tasks [][]episode.Task // one list for each family to be covered, the episode's own first
+}
+
+// Score is what one play is worth.
+type Score struct {
+	Success bool `json:"success"`
+	Steps   int  `json:"steps"`
+}
+
+// Value is s = won + w_eff·won·(T − L)/T for horizon T and length L.
+func (c Config) Value(s Score) float64 {
+	if !s.Success {
+		return 0
+	}
+	return 1 + c.Efficiency*float64(c.Horizon-s.Steps)/float64(c.Horizon)
+}
+
+// Pair is one probe: the same task under the same seed with the bank before and after the edit.
+type Pair struct {
+	Task   string       `json:"task"`
+	Seed   episode.Seed `json:"seed"`
+	Before Score        `json:"before"`
+	After  Score        `json:"after"`
+	Delta  float64      `json:"delta"`
+}
+
+// Verdict is the utility of an edit with its evidence, or why it has none.
+type Verdict struct {
+	Measured bool    `json:"measured"`
+	Why      string  `json:"why,omitempty"` // it was not measured
+	Utility  float64 `json:"utility"`       // without meaning unless Measured
+	Mean     float64 `json:"mean"`          // of the deltas
+	Wins     int     `json:"wins"`          // pairs with a positive delta
+	Losses   int     `json:"losses"`
+	Pairs    []Pair  `json:"pairs,omitempty"`
+	Hidden   int     `json:"hidden,omitempty"` // probes in whose prompt the edited skill did not stand
+}
+
+// NotMeasured is the verdict that there is none.
+func NotMeasured(why string) Verdict { return Verdict{Why: why} }
+
+// Judge plays probes. It remembers the before arms of one policy version; make a new one after an update. Not safe for
+// concurrent use.
+type Judge struct {
+	play    Play
+	cfg     Config
+	workers int
+	before  map[arm]Score
+	Played  int // episodes played
+	Reused  int // episodes that a cached arm made unnecessary
+}
+
+type arm struct {
+	bank string
+	task string
+	seed episode.Seed
+}
+
+// NewJudge returns a judge that plays at most workers episodes at once.
+func NewJudge(play Play, cfg Config, workers int) *Judge {
+	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[arm]Score{}}
+}
+
+// Draw chooses k probe tasks, going round the families so that each is covered, without repeating a task while there
+// are others. The draw depends on the seed and the lists alone, so that candidates of one family share their probes.
+func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
+	var order [][]episode.Task
+	for _, f := range families {
+		if len(f) == 0 {
+			continue
+		}
+		perm := s.Derive("probe/"+f[0].Family).Rand().Perm(len(f))
+		shuffled := make([]episode.Task, len(f))
+		for i, p := range perm {
+			shuffled[i] = f[p]
+		}
+		order = append(order, shuffled)
+	}
+	var out []episode.Task
+	for i := 0; len(order) > 0 && len(out) < k; i++ {
+		f := order[i%len(order)]
+		out = append(out, f[(i/len(order))%len(f)])
+	}
+	return out
+}
+
+// Judge gives a verdict on each candidate for the bank they were made from. Both arms of a probe use the same task and
+// seed (common random numbers); before arms are played once for all candidates, identical candidates are judged once,
+// and all plays of the call run as one batch. The seed is the iteration's.
+func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s episode.Seed) ([]Verdict, error) {
+	verdicts := make([]Verdict, len(cs))
+	probes := make([][]episode.Task, len(cs))
+	first := map[string]int{} // candidate key → index of its first appearance
+	same := make([]int, len(cs))
+	judged := 0
+	for i, c := range cs {
+		probes[i] = Draw(c.Tasks, j.cfg.Tasks, s)
+		key := c.Bank.Hash()
+		for _, t := range probes[i] {
+			key += "\n" + t.ID
+		}
+		if k, seen := first[key]; seen {
+			same[i] = k
+			continue
+		}
+		first[key], same[i] = i, i
+		switch {
+		case len(probes[i]) == 0:
+			verdicts[i] = NotMeasured("no probe task")
+		case j.cfg.Candidates > 0 && judged >= j.cfg.Candidates:
+			verdicts[i] = NotMeasured("more candidates than the iteration judges")
+		default:
+			judged++
+		}
+	}
+	todo := func(i int) bool { return same[i] == i && verdicts[i].Why == "" }
+	after, err := j.arms(ctx, bank, cs, probes, todo, s)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cs {
+		switch {
+		case same[i] != i:
+			verdicts[i] = verdicts[same[i]]
+		case todo(i):
+			verdicts[i] = j.verdict(bank, cs[i], probes[i], after[i], s)
+		}
+	}
+	return verdicts, nil
+}
+
+// seedOf is the decoding seed of a probe: the same in both arms, and for every candidate.
+func seedOf(s episode.Seed, task string) episode.Seed { return s.Derive("probe arm " + task) }
+
+// arms plays what is missing of the before arms and every after arm, as one batch.
+func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probes [][]episode.Task, todo func(int) bool, s episode.Seed) ([][]episode.Trajectory, error) {
+	type play struct {
+		bank skill.Bank
+		task episode.Task
+		to   *episode.Trajectory
+	}
+	var plays []play
+	wanted := map[arm]*episode.Trajectory{}
+	after := make([][]episode.Trajectory, len(cs))
+	for i, c := range cs {
+		if !todo(i) {
+			continue
+		}
+		after[i] = make([]episode.Trajectory, len(probes[i]))
+		for k, t := range probes[i] {
+			a := arm{bank.Hash(), t.ID, seedOf(s, t.ID)}
+			_, known := j.before[a]
+			if wanted[a] != nil || known {
+				j.Reused++
+			} else {
+				wanted[a] = new(episode.Trajectory)
+				plays = append(plays, play{bank, t, wanted[a]})
+			}
+			plays = append(plays, play{c.Bank, t, &after[i][k]})
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(j.workers)
+	for _, p := range plays {
+		g.Go(func() error {
+			tr, err := j.play(ctx, p.task, p.bank, seedOf(s, p.task.ID))
+			if err != nil {
+				return fmt.Errorf("probe %s: %w", p.task.ID, err)
+			}
+			*p.to = tr
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	j.Played += len(plays)
+	for a, tr := range wanted {
+		j.before[a] = scoreOf(*tr)
+	}
+	return after, nil
+}
+
+func scoreOf(t episode.Trajectory) Score { return Score{Success: t.Success, Steps: len(t.Steps)} }
+
+// verdict is U = mean δ + α·(wins − losses)/K − edit cost over the K measured pairs (paper, equation 3, signed).
+func (j *Judge) verdict(bank skill.Bank, c Candidate, tasks []episode.Task, after []episode.Trajectory, s episode.Seed) Verdict {
+	var v Verdict
+	for k, t := range tasks {
+		if !slices.Contains(after[k].ShownSkills, c.Skill) {
+			v.Hidden++
+			continue
+		}
+		p := Pair{Task: t.ID, Seed: seedOf(s, t.ID), After: scoreOf(after[k])}
+		p.Before = j.before[arm{bank.Hash(), t.ID, p.Seed}]
+		p.Delta = j.cfg.Value(p.After) - j.cfg.Value(p.Before)
+		v.add(p)
+	}
+	if len(v.Pairs) == 0 {
+		v.Why = "the edited skill stood in no probe's prompt"
+		return v
+	}
+	v.Measured = true
+	k := float64(len(v.Pairs))
+	v.Utility = v.Mean + j.cfg.Alpha*float64(v.Wins-v.Losses)/k
+	if j.cfg.ClipAtZero {
+		v.Utility = math.Max(0, v.Utility)
+	}
+	v.Utility -= j.cfg.EditCost
+	return v
+}
+
+// add appends a pair and keeps mean, wins and losses true.
+func (v *Verdict) add(p Pair) {
+	n := float64(len(v.Pairs))
+	v.Mean = (v.Mean*n + p.Delta) / (n + 1)
+	v.Pairs = append(v.Pairs, p)
+	switch {
+	case p.Delta > 0:
+		v.Wins++
+	case p.Delta < 0:
+		v.Losses++
+	}
+}
