@@ -15,11 +15,11 @@ import (
 
 // The ids of the byte tokenizer beyond the bytes 0…255.
 const (
-	End       int32 = 256 + iota // ends every message
-	System                       // begins a system message
-	User                         // begins a user message
-	Assistant                    // begins an assistant message
-	Vocab     = int(iota) + 256  // the number of ids
+	End       int32             = 256 + iota // ends every message
+	System                                   // begins a system message
+	User                                     // begins a user message
+	Assistant                                // begins an assistant message
+	Vocab     = int(iota) + 256              // the number of ids
 )
 
 // Script is a policy that says what a function tells it to. Its zero value is of no use: Say must be set. Safe for
