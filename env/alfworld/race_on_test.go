@@ -1,0 +1,5 @@
+//go:build race
+
+package alfworld
+
+const raceDetector = true
