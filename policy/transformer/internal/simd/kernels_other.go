@@ -1,0 +1,4 @@
+package simd
+
+// available returns the implementations this machine can run, the fastest last.
+func available() []kernels { return []kernels{generic} }
