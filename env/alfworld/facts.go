@@ -24,6 +24,7 @@ type facts struct {
 	openable map[string]float64
 	beside   []besideFacts
 	twice    []twiceFacts
+	number   map[string][]float64 // family: weight of 1, 2, 3 and 4 objects of the type asked for
 }
 
 // roomFacts describe one kind of room.
@@ -78,7 +79,7 @@ type twiceFacts struct {
 type objectFacts struct {
 	name                                  string
 	cleanable, heatable, coolable, hollow bool
-	sliceable                             bool
+	sliceable, switchable                 bool
 	nowhere                               float64        // share that lies in no receptacle, where no agent finds it
 	tasks                                 map[string]int // games of each family that ask for it
 	in                                    []whereFacts   // sorted by receptacle type
@@ -126,7 +127,7 @@ var household = sync.OnceValue(func() *facts {
 
 // parseFacts reads the text of facts.txt, whose head explains its lines.
 func parseFacts(text string) (*facts, error) {
-	f := &facts{objects: map[string]*objectFacts{}, openable: map[string]float64{}}
+	f := &facts{objects: map[string]*objectFacts{}, openable: map[string]float64{}, number: map[string][]float64{}}
 	for i, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] == "#" {
@@ -179,6 +180,10 @@ func (f *facts) parseLine(words []string) error {
 		f.beside = append(f.beside, besideFacts{rest[0], rest[1], n.percent(rest[2])})
 	case key == "twice" && len(rest) == 3:
 		f.twice = append(f.twice, twiceFacts{rest[0], rest[1], n.percent(rest[2])})
+	case key == "number" && len(rest) == 5:
+		for _, w := range rest[1:] {
+			f.number[rest[0]] = append(f.number[rest[0]], n.percent(w))
+		}
 	case key == "object" && len(rest) > 1:
 		o := n.object(rest)
 		f.objects[o.name] = o
@@ -265,6 +270,8 @@ func (n *numbers) object(words []string) *objectFacts {
 			o.coolable = true
 		case "slice":
 			o.sliceable = true
+		case "switch":
+			o.switchable = true
 		case "hollow":
 			o.hollow = true
 		default:

@@ -29,6 +29,7 @@ const factsHead = `# Statistics of the household rooms of ALFRED (Shridhar et al
 #   fixture TYPE  %% of games with 0, 1, 2, 3 or more on a receptacle, then where, with counts; fixtures cannot be taken
 # beside A B %%: share of the receptacles of type A that stand at the place of one of type B
 # twice A B %%: share of the objects in a receptacle of type A that are in one of type B as well
+# number FAMILY %%: of its games, how many have 1, 2, 3, 4 or more objects of the type that is asked for
 # object TYPE %%in no receptacle, what can be done with it : games of each family that ask for it : where it is:
 #   R=h/t  one receptacle of type R holds one with chance h/1000, given both in the room; t games want it put there
 #   -R=h   the same, and it may not be put there
@@ -71,6 +72,7 @@ type counts struct {
 	target       map[string]int            // "object receptacle"
 	held         map[string][2]int         // "object receptacle": instances that hold one, instances beside one
 	within       map[string]int            // receptacle type: objects in it
+	number       map[string][4]int         // family: games with 1, 2, 3, 4 objects of the type it asks for
 	twice        map[string]int            // "A B": objects in an A and a B
 	all          map[string]int            // receptacle type: instances over scenes
 }
@@ -81,7 +83,7 @@ func newCounts() *counts {
 		stacked: map[string]map[string][2]int{}, beside: map[string]int{}, kindGames: map[string]int{},
 		objects: map[string]map[string][4]int{}, asked: map[string]int{}, fixtures: map[string]map[string][4]int{}, fixtureOn: map[string]map[string]int{},
 		property: map[string]map[string]bool{}, nowhere: map[string][2]int{}, wanted: map[string]map[string]int{},
-		target: map[string]int{}, held: map[string][2]int{}, within: map[string]int{}, twice: map[string]int{}, all: map[string]int{},
+		target: map[string]int{}, held: map[string][2]int{}, within: map[string]int{}, number: map[string][4]int{}, twice: map[string]int{}, all: map[string]int{},
 	}
 }
 
@@ -165,8 +167,8 @@ func (g *rawGame) fact(f []string) {
 		g.pickupable[f[1]] = true
 	case "inReceptacle":
 		inner(g.in, f[1])[f[2]] = true
-	case "cleanable", "heatable", "coolable", "sliceable", "isReceptacleObject":
-		word := map[string]string{"cleanable": "clean", "heatable": "heat", "coolable": "cool", "sliceable": "slice", "isReceptacleObject": "hollow"}
+	case "cleanable", "heatable", "coolable", "sliceable", "toggleable", "isReceptacleObject":
+		word := map[string]string{"cleanable": "clean", "heatable": "heat", "coolable": "cool", "sliceable": "slice", "toggleable": "switch", "isReceptacleObject": "hollow"}
 		inner(g.property, kindOf(f[1]))[word[f[0]]] = true
 	}
 }
@@ -231,6 +233,9 @@ func (c *counts) addObjects(g rawGame) {
 	have, fixed := map[string]int{}, map[string]int{}
 	for id, class := range g.objects {
 		if !g.pickupable[id] {
+			if len(g.property[class]) > 0 {
+				c.nowhere[class] = [2]int{} // a lamp: listed with the objects for where it stands
+			}
 			if len(g.in[id]) > 0 {
 				fixed[class]++
 				for r := range g.in[id] {
@@ -250,6 +255,9 @@ func (c *counts) addObjects(g rawGame) {
 	}
 	for class, n := range have {
 		if class == g.object {
+			k := c.number[g.family]
+			k[min(n, 4)-1]++
+			c.number[g.family] = k
 			continue
 		}
 		h := inner(c.objects, g.kind)[class]
@@ -326,6 +334,12 @@ func (c *counts) text(may map[string][]string) string {
 		}
 	}
 	b.WriteByte('\n')
+	for _, f := range slices.Sorted(maps.Keys(c.number)) {
+		k := c.number[f]
+		total := k[0] + k[1] + k[2] + k[3]
+		fmt.Fprintf(&b, "number %s %d %d %d %d\n", f, percent(k[0], total), percent(k[1], total), percent(k[2], total), percent(k[3], total))
+	}
+	b.WriteByte('\n')
 	c.writeObjects(&b, may)
 	return b.String()
 }
@@ -356,7 +370,7 @@ func (c *counts) writeRoom(b *strings.Builder, kind string) {
 func (c *counts) writeObjects(b *strings.Builder, may map[string][]string) {
 	for _, class := range slices.Sorted(maps.Keys(c.nowhere)) {
 		n := c.nowhere[class]
-		fmt.Fprintf(b, "object %s %d", class, percent(n[0], n[1]))
+		fmt.Fprintf(b, "object %s %d", class, percent(n[0], max(n[1], 1)))
 		for _, p := range slices.Sorted(maps.Keys(c.property[class])) {
 			b.WriteString(" " + p)
 		}
