@@ -274,7 +274,7 @@ func (r *Run) Rewind(ctx context.Context, s Saved) (Rewound, error) {
 			s.Report, string(Edited)).Scan(&w.Reports, &w.ByHand); err != nil {
 			return err
 		}
-		for _, del := range []string{"DELETE FROM commits WHERE report > ?", "DELETE FROM checkpoints WHERE report > ?", "DELETE FROM reports WHERE seq > ?"} {
+		for _, del := range []string{"DELETE FROM commits WHERE report > ?", "DELETE FROM reports WHERE seq > ?"} {
 			if _, err := tx.ExecContext(ctx, del, s.Report); err != nil {
 				return err
 			}

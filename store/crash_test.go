@@ -186,43 +186,75 @@ func TestKilledWhileCreating(t *testing.T) {
 	}
 }
 
-// The newest checkpoint file is cut in half: it is set aside and reported, the one before takes its place, and what
-// came after that is done again.
+// The newest checkpoint file is harmed: it is set aside and reported, the one before takes its place, and what came
+// after that is done again.
 func TestDamagedCheckpoint(t *testing.T) {
 	whole := newRun(t)
 	keep(t, whole, 0, 1, 2, 3)
-	dir := prepareRun(t, 3)
-	r := reopen(t, dir)
-	keep(t, r, 3)
-	r.Close()
-	path := r.checkpointPath(4)
-	if err := os.Truncate(path, 4000); err != nil {
+	want := digestOf(t, whole)
+	for name, c := range map[string]struct {
+		harm func([]byte) []byte
+		says string
+	}{
+		"cut in half": {func(b []byte) []byte { return b[:len(b)/2] }, "4500 bytes of 9000"},
+		"one bit":     {func(b []byte) []byte { b[77] ^= 1; return b }, "SHA-256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := prepareRun(t, 4)
+			path := (&Run{dir: dir}).checkpointPath(4)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			harmed := c.harm(b)
+			if err := os.WriteFile(path, harmed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			v, err := View(t.Context(), dir, clock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, damage, err := v.Latest(t.Context()); err != nil || s.Number != 3 || len(damage) != 1 || damage[0].Aside != "" {
+				t.Errorf("a reader finds checkpoint %d, %v, %v", s.Number, damage, err)
+			}
+			v.Close()
+			r, s, damage := resume(t, dir)
+			if s.Number != 3 || len(damage) != 1 || !errors.Is(damage[0].Why, ErrDamaged) || damage[0].Path != path || !strings.Contains(damage[0].String(), c.says) {
+				t.Fatalf("resumes from checkpoint %d after %v", s.Number, damage)
+			}
+			if head, err := r.Head(t.Context()); err != nil || head != s.Bank.Hash() {
+				t.Errorf("the bank is %s (%v), the checkpoint has %s", head, err, s.Bank.Hash())
+			}
+			keep(t, r, 3)
+			if digestOf(t, r) != want {
+				t.Error("the records differ from an uninterrupted run's")
+			}
+			if aside, err := os.ReadFile(damage[0].Aside); err != nil || !bytes.Equal(aside, harmed) {
+				t.Errorf("the damaged file was overwritten (%v)", err)
+			}
+		})
+	}
+}
+
+func TestWriteReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if _, err := (disk{}).write(path, bytesWriter([]byte("old"))); err != nil {
 		t.Fatal(err)
 	}
-	v, err := View(t.Context(), dir, clock())
-	if err != nil {
-		t.Fatal(err)
+	_, err := (disk{}).write(path, func(w io.Writer) error {
+		if _, err := w.Write(heavy); err != nil {
+			return err
+		}
+		return errors.New("half-way")
+	})
+	if err == nil {
+		t.Error("a failed write is no error")
 	}
-	if s, damage, err := v.Latest(t.Context()); err != nil || s.Number != 3 || len(damage) != 1 || damage[0].Aside != "" {
-		t.Errorf("a reader finds checkpoint %d, %v, %v", s.Number, damage, err)
+	if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
+		t.Errorf("the file has %d bytes (%v), want the old one", len(b), err)
 	}
-	v.Close()
-	r, s, damage := resume(t, dir)
-	if s.Number != 3 || len(damage) != 1 || !errors.Is(damage[0].Why, ErrDamaged) || damage[0].Path != path {
-		t.Fatalf("resumes from checkpoint %d after %v", s.Number, damage)
-	}
-	if info, err := os.Stat(damage[0].Aside); err != nil || info.Size() != 4000 {
-		t.Errorf("the damaged file is not there any more: %v", err)
-	}
-	if head, err := r.Head(t.Context()); err != nil || head != s.Bank.Hash() {
-		t.Errorf("the bank is %s (%v), the checkpoint has %s", head, err, s.Bank.Hash())
-	}
-	keep(t, r, 3)
-	if digestOf(t, r) != digestOf(t, whole) {
-		t.Error("the records differ from an uninterrupted run's")
-	}
-	if info, err := os.Stat(damage[0].Aside); err != nil || info.Size() != 4000 {
-		t.Errorf("the damaged file was overwritten: %v", err)
+	if _, err := os.Stat(path + ".tmp"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("half a file was left: %v", err)
 	}
 }
 
