@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func TestPlan(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && path != "." && (d.Name()[0] == '.' || d.Name() == "testdata") {
+		if d.IsDir() && path != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(path)) {
 			return filepath.SkipDir
 		}
 		pkg := filepath.ToSlash(filepath.Dir(path))
@@ -81,4 +82,10 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ownModule says whether dir is the root of a module of its own, such as a generator.
+func ownModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
