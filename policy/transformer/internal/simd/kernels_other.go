@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package simd
 
 // available returns the implementations this machine can run, the fastest last.
