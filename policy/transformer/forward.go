@@ -1,0 +1,138 @@
+package transformer
+
+import "skillmaster/policy/transformer/internal/simd"
+
+// activations are what a layer computes for some rows: positions of one sequence in training, of many in sampling.
+type activations struct {
+	x          matrix    // input of the layer [n, D]
+	h1         matrix    // x normed
+	qkv        matrix    // turned queries, scaled by 1/sqrt(HeadDim), and turned keys; values
+	mixed      matrix    // attention's output, heads side by side
+	x2         matrix    // x + mixed·outᵀ
+	h2         matrix    // x2 normed
+	gateUp     matrix    // [n, 2·Hidden]
+	act        matrix    // silu(gate)·up
+	inv1, inv2 []float32 // inverse root mean squares of x and x2 [n]
+	lse        matrix    // log Σ exp(scores) of each row and head [n, Heads]
+}
+
+func newActivations(c Config) *activations {
+	return &activations{
+		x: newMatrix(c.Width), h1: newMatrix(c.Width), qkv: newMatrix(c.qkvWidth()), mixed: newMatrix(c.queryWidth()),
+		x2: newMatrix(c.Width), h2: newMatrix(c.Width), gateUp: newMatrix(2 * c.Hidden), act: newMatrix(c.Hidden),
+		lse: newMatrix(c.Heads),
+	}
+}
+
+func (a *activations) grow(n int) {
+	for _, m := range []*matrix{&a.x, &a.h1, &a.qkv, &a.mixed, &a.x2, &a.h2, &a.gateUp, &a.act, &a.lse} {
+		m.grow(n)
+	}
+	if len(a.inv1) < n {
+		a.inv1, a.inv2 = make([]float32, n), make([]float32, n)
+	}
+}
+
+// lookUp sets the first rows of x to the embeddings of ids.
+func (w *weights) lookUp(x matrix, ids []int32) {
+	d := w.config.Width
+	for i, id := range ids {
+		copy(x.row(i), w.embed[int(id)*d:(int(id)+1)*d])
+	}
+}
+
+// normRows norms n rows of x into h and keeps the inverse root mean squares if inverse is not nil.
+func (w *weights) normRows(h, x matrix, weight, inverse []float32, n int) {
+	eps := float32(w.config.NormEps)
+	for i := range n {
+		v := simd.RMSNorm(h.row(i), x.row(i), weight, eps)
+		if inverse != nil {
+			inverse[i] = v
+		}
+	}
+}
+
+// enter computes what attention needs of each row: x → h1 → qkv. positions [n] are those of the rows.
+func (w *weights) enter(layer int, a *activations, positions []int) {
+	y, n := &w.layers[layer], len(positions)
+	w.normRows(a.h1, a.x, y.norm1, a.inv1, n)
+	y.qkv.forward(a.qkv, a.h1, n)
+	for i, p := range positions {
+		row := a.qkv.row(i)
+		if y.bias != nil {
+			simd.Add(row, y.bias)
+		}
+		w.rotary.turn(w.config, row, p, 1)
+	}
+}
+
+// leave computes the rest of the layer from attention's output: mixed → x2 → h2 → gateUp → act → next, the input of the
+// layer above, which may be a.x itself.
+func (w *weights) leave(layer int, a *activations, next matrix, n int) {
+	y, f := &w.layers[layer], w.config.Hidden
+	copyRows(a.x2, a.x, n)
+	y.out.forwardAdd(a.x2, a.mixed, n)
+	w.normRows(a.h2, a.x2, y.norm2, a.inv2, n)
+	y.gateUp.forward(a.gateUp, a.h2, n)
+	for i := range n {
+		row := a.gateUp.row(i)
+		simd.SwiGLU(a.act.row(i), row[:f], row[f:])
+	}
+	copyRows(next, a.x2, n)
+	y.down.forwardAdd(next, a.act, n)
+}
+
+// pass runs one sequence at a time through a model, forward and, if it keeps every layer, backward. It holds the
+// workspace of one worker, which grows to the longest sequence seen.
+type pass struct {
+	w         *weights
+	layers    []*activations // all the same one if nothing is kept for a backward pass
+	last      matrix         // output of the last layer [T, D]
+	positions []int          // 0, 1, 2, …
+	attention attention
+	head      head
+	back      backward
+}
+
+// newPass returns a pass that keeps what backward needs.
+func newPass(w *weights) *pass {
+	p := newScoringPass(w)
+	for i := range p.layers {
+		p.layers[i] = newActivations(w.config)
+	}
+	p.back = newBackward(w.config)
+	return p
+}
+
+// newScoringPass returns a pass that goes forward only.
+func newScoringPass(w *weights) *pass {
+	p := &pass{w: w, layers: make([]*activations, w.config.Layers), last: newMatrix(w.config.Width)}
+	p.attention, p.head = newAttention(w.config), newHead(w.config)
+	one := newActivations(w.config)
+	for i := range p.layers {
+		p.layers[i] = one
+	}
+	return p
+}
+
+// forward runs a sequence through all layers into p.last.
+func (p *pass) forward(ids []int32) {
+	n := len(ids)
+	p.last.grow(n)
+	for len(p.positions) < n {
+		p.positions = append(p.positions, len(p.positions))
+	}
+	for _, a := range p.layers {
+		a.grow(n)
+	}
+	p.w.lookUp(p.layers[0].x, ids)
+	for l, a := range p.layers {
+		next := p.last
+		if l+1 < len(p.layers) {
+			next = p.layers[l+1].x
+		}
+		p.w.enter(l, a, p.positions[:n])
+		p.attention.forward(a, n)
+		p.w.leave(l, a, next, n)
+	}
+}

@@ -1,0 +1,113 @@
+package transformer
+
+import (
+	"math"
+	"slices"
+
+	"skillmaster/policy/transformer/internal/simd"
+)
+
+// layerWeights are a layer's weights as the kernels read them.
+type layerWeights struct {
+	norm1, norm2           []float32
+	bias                   []float32 // of queries, keys and values; nil: none
+	qkv, out, gateUp, down linear
+}
+
+// weights are a model's weights as the kernels read them.
+type weights struct {
+	config Config
+	embed  []float32 // [V, D]
+	norm   []float32
+	layers []layerWeights
+	head   linear
+	rotary *rotary
+}
+
+func newWeights(c Config) *weights {
+	w := &weights{config: c, layers: make([]layerWeights, c.Layers), rotary: newRotary(c)}
+	for i := range w.layers {
+		y := &w.layers[i]
+		y.qkv = linear{in: c.Width, out: c.qkvWidth()}
+		y.out = linear{in: c.queryWidth(), out: c.Width}
+		y.gateUp = linear{in: c.Width, out: 2 * c.Hidden}
+		y.down = linear{in: c.Hidden, out: c.Width}
+	}
+	w.head = linear{in: c.Width, out: c.Vocab}
+	return w
+}
+
+// snapshot returns forward weights that share nothing with the model.
+func (m *Model) snapshot(workers int) *weights {
+	w := newWeights(m.config)
+	w.alias(m)
+	w.embed, w.norm = slices.Clone(w.embed), slices.Clone(w.norm)
+	for i := range w.layers {
+		y := &w.layers[i]
+		y.norm1, y.norm2, y.bias = slices.Clone(y.norm1), slices.Clone(y.norm2), slices.Clone(y.bias)
+	}
+	w.pack(m, (*linear).pack, workers)
+	return w
+}
+
+// alias points the weights that are read as they are into the model.
+func (w *weights) alias(m *Model) {
+	w.embed, w.norm = m.layout.embed.of(m.values), m.layout.norm.of(m.values)
+	for i := range w.layers {
+		y, at := &w.layers[i], m.layout.layers[i]
+		y.norm1, y.norm2 = at.norm1.of(m.values), at.norm2.of(m.values)
+		if w.config.Bias {
+			y.bias = at.bias.of(m.values)
+		}
+	}
+}
+
+// pack brings every matrix into a form, on so many workers.
+func (w *weights) pack(m *Model, form func(*linear, []float32), workers int) {
+	type job struct {
+		to   *linear
+		from span
+	}
+	jobs := []job{{&w.head, m.layout.head}}
+	for i := range w.layers {
+		y, at := &w.layers[i], m.layout.layers[i]
+		jobs = append(jobs, job{&y.qkv, at.qkv}, job{&y.out, at.out}, job{&y.gateUp, at.gateUp}, job{&y.down, at.down})
+	}
+	parallel(workers, len(jobs), func(_, j int) { form(jobs[j].to, jobs[j].from.of(m.values)) })
+}
+
+// rotary holds the angles of every position. Those of queries carry the attention's scale 1/sqrt(HeadDim), so that no
+// score has to be multiplied by it.
+type rotary struct {
+	half               int // HeadDim/2, the length of a row
+	cos, sin           []float32
+	queryCos, querySin []float32
+}
+
+func newRotary(c Config) *rotary {
+	half := c.HeadDim / 2
+	n := c.Context * half
+	r := &rotary{half, make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)}
+	scale := 1 / math.Sqrt(float64(c.HeadDim))
+	for i := range half {
+		frequency := math.Pow(c.RopeBase, -2*float64(i)/float64(c.HeadDim))
+		for t := range c.Context {
+			sin, cos := math.Sincos(float64(t) * frequency)
+			r.cos[t*half+i], r.sin[t*half+i] = float32(cos), float32(sin)
+			r.queryCos[t*half+i], r.querySin[t*half+i] = float32(cos*scale), float32(sin*scale)
+		}
+	}
+	return r
+}
+
+// turn turns the queries and keys of a row at a position; sign −1 is the backward pass.
+func (r *rotary) turn(c Config, qkv []float32, position int, sign float32) {
+	at, end := position*r.half, (position+1)*r.half
+	keys := c.queryWidth()
+	for o := 0; o < keys; o += c.HeadDim {
+		simd.Rotary(qkv[o:o+c.HeadDim], r.queryCos[at:end], r.querySin[at:end], sign)
+	}
+	for o := keys; o < keys+c.keyWidth(); o += c.HeadDim {
+		simd.Rotary(qkv[o:o+c.HeadDim], r.cos[at:end], r.sin[at:end], sign)
+	}
+}
