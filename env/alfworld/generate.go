@@ -1,0 +1,351 @@
+package alfworld
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"skillmaster/episode"
+)
+
+// Generate makes a game of the family in a room of its own, the same one for the same arguments. The room is drawn
+// from statistics of ALFRED's rooms: what stands in one, what can be opened, what stands together, what lies where.
+// The goal can be reached and does not hold at the start.
+//
+// difficulty is between 0 and 1: at 0 objects lie where they usually lie, at 1 anywhere they may, whatever the custom;
+// in between, the weight of a receptacle type is the usual one to the power of 1 − difficulty.
+func Generate(f Family, seed episode.Seed, difficulty float64) (*Game, error) {
+	if f == 0 || f >= families {
+		return nil, fmt.Errorf("generate a game of %v: no such family", f)
+	}
+	if !(difficulty >= 0 && difficulty <= 1) {
+		return nil, fmt.Errorf("generate a game of difficulty %v: want 0 to 1", difficulty)
+	}
+	return newDraft(f, seed, difficulty).game("")
+}
+
+// draft is a game in the making. What the task says is settled first, so that a list of tasks need not furnish rooms.
+type draft struct {
+	r          *rand.Rand
+	facts      *facts
+	room       *roomFacts
+	usual      float64 // exponent of the usual weights
+	task       sentence
+	form       int
+	stands     map[string]int // number of receptacles of each type
+	spec       Spec
+	receptacle []standing
+	weights    []float64 // scratch
+}
+
+// standing is a receptacle of a draft.
+type standing struct {
+	class string
+	place int
+}
+
+// neverTargets are receptacle types that no game of the family asks to fill, besides the one where it is treated.
+var neverTargets = [families][]string{
+	PickAndPlace:  {"toaster"},
+	CleanAndPlace: {"toaster", "sinkbasin"},
+	HeatAndPlace:  {"toaster", "microwave"},
+	CoolAndPlace:  {"toaster", "fridge"},
+	PickTwo:       {"toaster", "coffeemachine", "toiletpaperhanger", "handtowelholder"},
+}
+
+// familyWords name the families in facts.txt.
+var familyWords = [families]string{"", "place", "look", "clean", "heat", "cool", "two"}
+
+func newDraft(f Family, seed episode.Seed, difficulty float64) *draft {
+	d := &draft{r: seed.Rand(), facts: household(), usual: 1 - difficulty}
+	d.task.family = f
+	d.drawRoomKind()
+	for !d.drawReceptacles() || !d.drawGoal() {
+		// A room without anything to do of the family: draw another. Most rooms have.
+	}
+	d.form = d.r.IntN(2)
+	return d
+}
+
+// pick draws an index by weight; -1 if all are zero.
+func (d *draft) pick(weights []float64) int {
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	if sum == 0 {
+		return -1
+	}
+	u, last := d.r.Float64()*sum, -1
+	for i, w := range weights {
+		if w > 0 {
+			last = i
+		}
+		if u -= w; u < 0 {
+			return last
+		}
+	}
+	return last
+}
+
+func (d *draft) drawRoomKind() {
+	d.weights = d.weights[:0]
+	for _, r := range d.facts.rooms {
+		d.weights = append(d.weights, float64(r.tasks[familyWords[d.task.family]]))
+	}
+	d.room = d.facts.rooms[d.pick(d.weights)]
+}
+
+// drawReceptacles draws how many receptacles of each type there are, a number between two that were observed. It
+// returns false if the family's lamp could stand on none.
+func (d *draft) drawReceptacles() bool {
+	d.stands = make(map[string]int, len(d.room.receptacles))
+	for _, c := range d.room.receptacles {
+		u := d.r.Float64() * float64(len(c.counts)-1)
+		low, part := math.Modf(u)
+		a, b := c.counts[int(low)], c.counts[int(low)+1]
+		if n := int(math.Round(float64(a) + part*float64(b-a))); n > 0 {
+			d.stands[c.name] = n
+		}
+	}
+	return d.task.family != LookInLight || slices.ContainsFunc(d.lamp().on, func(w weighted) bool { return d.stands[w.name] > 0 })
+}
+
+// lampClass is the only type that LookInLight games ask to switch on.
+const lampClass = "desklamp"
+
+func (d *draft) lamp() fixtureFacts {
+	for _, f := range d.room.fixtures {
+		if f.name == lampClass {
+			return f
+		}
+	}
+	return fixtureFacts{}
+}
+
+// drawGoal draws what the task is about: pairs of an object type and a target as often as such games have them, and
+// now and then a pair that none has. It returns false if the room allows none.
+func (d *draft) drawGoal() bool {
+	var pairs []sentence
+	d.weights = d.weights[:0]
+	word := familyWords[d.task.family]
+	for _, c := range d.room.objects {
+		o := d.facts.objects[c.name]
+		often := float64(o.tasks[word]) * (1 - c.weight[0])
+		if often == 0 {
+			continue
+		}
+		if d.task.family == LookInLight {
+			pairs, d.weights = d.consider(pairs, c.name, lampClass, often)
+			continue
+		}
+		for _, w := range o.in {
+			if w.may && d.stands[w.receptacle] > 0 && !slices.Contains(neverTargets[d.task.family], w.receptacle) {
+				pairs, d.weights = d.consider(pairs, c.name, w.receptacle, often*(float64(w.target)+0.5))
+			}
+		}
+	}
+	i := d.pick(d.weights)
+	if i >= 0 {
+		d.task = pairs[i]
+	}
+	return i >= 0
+}
+
+// consider adds a pair if an object of the type can lie somewhere at the start.
+func (d *draft) consider(pairs []sentence, object, target string, weight float64) ([]sentence, []float64) {
+	s := sentence{d.task.family, object, target}
+	for _, w := range d.facts.objects[object].in {
+		if d.stands[w.receptacle] > 0 && s.mayStartIn(w.receptacle) && d.weigh(w) > 0 {
+			return append(pairs, s), append(d.weights, weight)
+		}
+	}
+	return pairs, d.weights
+}
+
+// mayStartIn tells whether an object of the type asked for may lie in a receptacle of the type at the start: not where
+// the goal would hold, nor where it is to be treated.
+func (s sentence) mayStartIn(receptacle string) bool {
+	_, appliance := s.family.treatment()
+	return receptacle != appliance && !(s.family.fills() && receptacle == s.target)
+}
+
+// weigh is the weight of a receptacle of the type as the place of an object.
+func (d *draft) weigh(w whereFacts) float64 {
+	const rarely = 0.002 // where objects may be put but never were at the start
+	held := w.held
+	if w.may {
+		held += rarely
+	}
+	if held == 0 || d.usual == 1 {
+		return held
+	}
+	return math.Pow(held, d.usual)
+}
+
+// game furnishes the room and compiles the game.
+func (d *draft) game(id string) (*Game, error) {
+	d.spec = Spec{
+		ID: id, Task: d.task.text(d.form), Start: placeID(0),
+		Goal: Goal{Family: d.task.family, Object: d.task.object, Target: d.task.target},
+	}
+	d.addReceptacles()
+	d.addObjects()
+	d.addFixtures()
+	d.addCanContain()
+	return NewGame(d.spec)
+}
+
+// placeID names a location. 0 is where the agent starts; no receptacle stands there.
+func placeID(i int) string { return "loc|" + strconv.Itoa(i) }
+
+// thingID names the n-th thing of a type, n up to 999. Types that end in "basin" are spelled as the original does:
+// a basin is part of something.
+func thingID(class string, n int) string {
+	digits := "|" + strconv.Itoa(1000 + n)[1:]
+	if whole, basin := strings.CutSuffix(class, "basin"); basin {
+		return whole + digits + "|" + class
+	}
+	return class + digits
+}
+
+// addReceptacles gives each receptacle its place and door. The second of two neighbours of a type may share the
+// first one's place, and a type that goes with another (a toaster with a countertop) may share that one's.
+func (d *draft) addReceptacles() {
+	places := 0
+	for _, c := range d.room.receptacles {
+		n := d.stands[c.name]
+		pairs := c.stacked * float64(n) / float64(max(n-n%2, 1))
+		for i := range n {
+			if i%2 == 0 || d.r.Float64() >= pairs {
+				places++
+			}
+			d.receptacle = append(d.receptacle, standing{c.name, places})
+			d.spec.Receptacles = append(d.spec.Receptacles, ReceptacleSpec{
+				ID: thingID(c.name, i), Class: c.name, Openable: d.r.Float64() < c.openable,
+			})
+		}
+	}
+	for _, b := range d.facts.beside {
+		for i := range d.receptacle {
+			if d.receptacle[i].class != b.a || d.stands[b.b] == 0 || d.r.Float64() >= b.share {
+				continue
+			}
+			d.receptacle[i].place = d.receptacle[d.one(b.b)].place
+		}
+	}
+	for i, c := range d.receptacle {
+		d.spec.Receptacles[i].Location = placeID(c.place)
+	}
+}
+
+// one draws a receptacle of the type.
+func (d *draft) one(class string) int {
+	first := slices.IndexFunc(d.receptacle, func(c standing) bool { return c.class == class })
+	return first + d.r.IntN(d.stands[class])
+}
+
+// addObjects draws how many objects of each type there are and where they lie.
+func (d *draft) addObjects() {
+	for _, c := range d.room.objects {
+		n, asked := d.pick(c.weight[:]), c.name == d.task.object
+		if asked {
+			n = 1 + d.pick(d.facts.number[familyWords[d.task.family]])
+		}
+		o := d.facts.objects[c.name]
+		for i := range n {
+			s := ObjectSpec{ID: thingID(c.name, i), Class: c.name, Traits: o.traits() | Pickupable}
+			if asked || d.r.Float64() >= o.nowhere {
+				d.lay(&s, o, asked)
+			}
+			d.spec.Objects = append(d.spec.Objects, s)
+		}
+	}
+}
+
+func (o *objectFacts) traits() Traits {
+	var t Traits
+	for _, p := range []struct {
+		has   bool
+		trait Traits
+	}{
+		{o.cleanable, Cleanable}, {o.heatable, Heatable}, {o.coolable, Coolable}, {o.switchable, Toggleable},
+		{o.sliceable, Sliceable}, {o.hollow, Vessel},
+	} {
+		if p.has {
+			t |= p.trait
+		}
+	}
+	return t
+}
+
+// lay puts an object into a receptacle, or two that overlap.
+func (d *draft) lay(s *ObjectSpec, o *objectFacts, asked bool) {
+	d.weights = d.weights[:0]
+	for _, w := range o.in {
+		weight := 0.0
+		if n := d.stands[w.receptacle]; n > 0 && (!asked || d.task.mayStartIn(w.receptacle)) {
+			weight = float64(n) * d.weigh(w)
+		}
+		d.weights = append(d.weights, weight)
+	}
+	i := d.pick(d.weights)
+	if i < 0 {
+		return
+	}
+	in := o.in[i].receptacle
+	r := d.one(in)
+	s.In = append(s.In, d.spec.Receptacles[r].ID)
+	s.At = append(s.At, placeID(d.receptacle[r].place))
+	if asked && in == "fridge" {
+		s.Condition |= Cool // as in the released games
+	}
+	for _, t := range d.facts.twice {
+		if t.a != in || d.stands[t.b] == 0 || d.r.Float64() >= t.share || asked && !d.task.mayStartIn(t.b) {
+			continue
+		}
+		if also := d.one(t.b); also != r {
+			s.In = append(s.In, d.spec.Receptacles[also].ID)
+			return
+		}
+	}
+}
+
+// addFixtures lays the things that cannot be taken, the lamp of the task among them.
+func (d *draft) addFixtures() {
+	for _, f := range d.room.fixtures {
+		n := d.pick(f.weight[:])
+		if f.name == d.task.target {
+			n = max(n, 1)
+		}
+		for i := range n {
+			d.weights = d.weights[:0]
+			for _, w := range f.on {
+				d.weights = append(d.weights, w.weight*float64(min(d.stands[w.name], 1)))
+			}
+			on := d.pick(d.weights)
+			if on < 0 {
+				break
+			}
+			r := d.one(f.on[on].name)
+			s := ObjectSpec{ID: thingID(f.name, i), Class: f.name, In: []string{d.spec.Receptacles[r].ID}, At: []string{placeID(d.receptacle[r].place)}}
+			if o := d.facts.objects[f.name]; o != nil {
+				s.Traits = o.traits()
+			}
+			d.spec.Objects = append(d.spec.Objects, s)
+		}
+	}
+}
+
+func (d *draft) addCanContain() {
+	for _, c := range d.room.objects {
+		for _, w := range d.facts.objects[c.name].in {
+			if w.may && d.stands[w.receptacle] > 0 {
+				d.spec.CanContain = append(d.spec.CanContain, Pair{w.receptacle, c.name})
+			}
+		}
+	}
+}
