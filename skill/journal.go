@@ -1,0 +1,32 @@
+package skill
+
+// Commit is one entry of a bank's journal: a candidate became the bank.
+type Commit struct {
+	Parent     string     `json:"parent"` // hash of the bank before
+	Hash       string     `json:"hash"`   // of the bank after
+	Edit       Edit       `json:"edit"`
+	Outcome    Outcome    `json:"outcome"`
+	Provenance Provenance `json:"provenance"`
+	Reason     string     `json:"reason"` // why it was committed: the gate's rule, or a person's word
+	Bank       Bank       `json:"-"`      // after
+}
+
+// Provenance says where an edit comes from and what speaks for it.
+type Provenance struct {
+	Iteration     int      `json:"iteration"`
+	Task          string   `json:"task"` // of the episode whose review wrote it
+	Family        string   `json:"family"`
+	Category      string   `json:"category"`
+	Seed          uint64   `json:"seed"` // of that episode
+	PolicyVersion int      `json:"policy_version"`
+	Evidence      Evidence `json:"evidence"`
+}
+
+// Evidence is what probes found about an edit; all zero: it was not tested.
+type Evidence struct {
+	Pairs     int     `json:"pairs"`
+	Wins      int     `json:"wins"`
+	Losses    int     `json:"losses"`
+	MeanDelta float64 `json:"mean_delta"`
+	EValue    float64 `json:"e_value"`
+}

@@ -1,0 +1,123 @@
+package skill
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// repair looks for the one call that a reply may mean. strict is what a strict reading made of it, and stays if there is
+// none or more than one.
+func repair(reply string, strict Call) Call {
+	body, at := reply, 0
+	var found []Call
+	for at < len(body) {
+		next := strings.IndexAny(body[at:], "{<")
+		if next < 0 {
+			break
+		}
+		at += next
+		if end := find(body, thinkClose, at); strings.HasPrefix(body[at:], thinkOpen) && end < len(body) {
+			at = end + len(thinkClose)
+			continue
+		}
+		c, n, ok := looseObject(body[at:])
+		if ok && at >= templateReasoning(reply) {
+			c.Offset, c.Raw = at, body[at:at+n]
+			found = append(found, c)
+			at += n
+			continue
+		}
+		at++
+	}
+	if len(found) == 0 {
+		return strict
+	}
+	for _, c := range found[1:] {
+		if c.Raw != found[0].Raw {
+			return strict
+		}
+	}
+	c := found[0]
+	c.Prose = strict.Prose
+	c.Repaired = append(c.Repaired, mended(reply, found)...)
+	slices.Sort(c.Repaired)
+	return c
+}
+
+// looseObject reads the object a text begins with, if it is a well-formed call.
+func looseObject(text string) (Call, int, bool) {
+	if text[0] != '{' {
+		return Call{}, 0, false
+	}
+	raw, n, err := firstObject(text)
+	if err != nil {
+		return Call{}, 0, false
+	}
+	c := decodeCall(raw)
+	if c.Parsed() {
+		return c, n, true
+	}
+	if plain, mends := unquote(raw); mends != nil {
+		c = decodeCall(plain)
+		c.Repaired = mends
+	}
+	return c, n, c.Parsed()
+}
+
+// unquote puts arguments that are a string in place of it: an object, or the same one several times. The second result is
+// nil if they are not that.
+func unquote(raw []byte) ([]byte, []string) {
+	var call struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	if json.Unmarshal(raw, &call) != nil {
+		return nil, nil
+	}
+	first, n, err := firstObject(call.Arguments)
+	if err != nil || kind(first) != "an object" {
+		return nil, nil
+	}
+	mends := []string{Quoted}
+	for rest := strings.TrimSpace(call.Arguments[n:]); rest != ""; rest = strings.TrimSpace(rest[n:]) {
+		var again []byte
+		if again, n, err = firstObject(rest); err != nil || !bytes.Equal(again, first) {
+			return nil, nil
+		}
+		mends = []string{Deduplicated, Quoted}
+	}
+	plain, err := object{{"name", call.Name}, {"arguments", json.RawMessage(first)}}.MarshalJSON()
+	if err != nil {
+		return nil, nil
+	}
+	return plain, mends
+}
+
+// mended names what is amiss around the objects found.
+func mended(reply string, found []Call) []string {
+	var around strings.Builder // the reply without the objects
+	at := 0
+	for _, c := range found {
+		around.WriteString(reply[at:c.Offset])
+		around.WriteString("\x00")
+		at = c.Offset + len(c.Raw)
+	}
+	around.WriteString(reply[at:])
+	text := around.String()
+	var out []string
+	note := func(what string, is bool) {
+		if is {
+			out = append(out, what)
+		}
+	}
+	tagged, ended := strings.Count(text, callOpen), strings.Count(text, callClose)
+	fenced := strings.Contains(text, "```")
+	note(Deduplicated, len(found) > 1)
+	note(Fenced, fenced)
+	note(Untagged, tagged == 0)
+	note(Unclosed, tagged > ended || strings.Count(text, thinkOpen) > strings.Count(text, thinkClose))
+	note(Trailing, len(out) == 0)
+	return out
+}

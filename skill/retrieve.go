@@ -1,0 +1,224 @@
+package skill
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Retrieval says how skills are chosen.
+type Retrieval uint8
+
+// The ways to choose.
+const (
+	// Shelf takes the skills of the task's category, then the general ones, the newest of each first, as far as the
+	// budget goes.
+	Shelf Retrieval = iota
+	// Ranked takes the same skills in the order of their BM25 score against Query.Text, ties as by Shelf.
+	Ranked
+	// Prefix is the release: the first TopK general skills in the bank's order and all of the task's category. New
+	// general skills come last and so are never seen once there are TopK older ones. The budget and Must do not count.
+	Prefix
+	retrievals
+)
+
+var retrievalNames = [retrievals]string{"shelf", "ranked", "prefix"}
+
+// String returns the name of the way.
+func (r Retrieval) String() string {
+	if r < retrievals {
+		return retrievalNames[r]
+	}
+	return fmt.Sprintf("retrieval %d", uint8(r))
+}
+
+// MarshalText writes the way by name.
+func (r Retrieval) MarshalText() ([]byte, error) {
+	if r >= retrievals {
+		return nil, fmt.Errorf("no such retrieval: %d", uint8(r))
+	}
+	return []byte(retrievalNames[r]), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (r *Retrieval) UnmarshalText(text []byte) error {
+	for i, name := range retrievalNames {
+		if name == string(text) {
+			*r = Retrieval(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("no such retrieval: %q", text)
+}
+
+// Query asks for the skills of one task.
+type Query struct {
+	How       Retrieval
+	Category  string   // the task's
+	Text      string   // what the task asks for; read by Ranked
+	MaxSkills int      // 0: no limit
+	MaxChars  int      // limit to the characters of Render's lines, line breaks included; 0: none
+	Must      []string // ids that come before all others, if they are of the category or general
+	TopK      int      // of Prefix
+}
+
+// Retrieve chooses skills for a task. Only those of the query's category and general ones come into question. They come
+// in the bank's order, whatever order they were chosen in, so that a new skill moves no other.
+//
+// Slots are given to the ids of Must first, in the order given: they count against MaxSkills but are never left out for
+// their length. Then Query.How decides; a skill too long for what is left of MaxChars is passed over and shorter ones
+// after it may still fit. The same arguments give the same skills.
+func Retrieve(b Bank, q Query) []Skill {
+	var shelf []int
+	for i, s := range b.skills() {
+		if s.Category == General || s.Category == q.Category {
+			shelf = append(shelf, i)
+		}
+	}
+	var chosen []int
+	switch q.How {
+	case Shelf, Ranked:
+		chosen = b.fill(b.priority(shelf, q), q)
+	case Prefix:
+		general := 0
+		for _, i := range shelf {
+			if b.skills()[i].Category == General {
+				if general++; general > q.TopK {
+					continue
+				}
+			}
+			chosen = append(chosen, i)
+		}
+	default:
+		panic(fmt.Sprintf("skill: unknown retrieval %d", q.How))
+	}
+	slices.Sort(chosen)
+	out := make([]Skill, 0, len(chosen))
+	for _, i := range chosen {
+		out = append(out, b.skills()[i])
+	}
+	return out
+}
+
+// priority orders the places of the shelf by who gets a slot first, Must left aside.
+func (b Bank) priority(shelf []int, q Query) []int {
+	all := b.skills()
+	score := make(map[int]float64, len(shelf))
+	if q.How == Ranked {
+		score = b.rank(shelf, q.Text)
+	}
+	order := slices.Clone(shelf)
+	slices.SortFunc(order, func(i, j int) int {
+		if c := cmp.Compare(score[j], score[i]); c != 0 {
+			return c
+		}
+		if x, y := all[i].Category == General, all[j].Category == General; x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return j - i
+	})
+	return order
+}
+
+// fill gives slots in order, Must first, as far as the budget goes.
+func (b Bank) fill(order []int, q Query) []int {
+	var chosen []int
+	chars := 0
+	room := func() bool { return q.MaxSkills == 0 || len(chosen) < q.MaxSkills }
+	add := func(i, n int) { chosen, chars = append(chosen, i), chars+n }
+	for _, id := range q.Must {
+		if i := b.index(id); i >= 0 && slices.Contains(order, i) && !slices.Contains(chosen, i) && room() {
+			add(i, lineChars(b.skills()[i]))
+		}
+	}
+	for _, i := range order {
+		n := lineChars(b.skills()[i])
+		if room() && !slices.Contains(chosen, i) && (q.MaxChars == 0 || chars+n <= q.MaxChars) {
+			add(i, n)
+		}
+	}
+	return chosen
+}
+
+func lineChars(s Skill) int { return utf8.RuneCountInString(line(s)) + 1 }
+
+// rank scores the skills at the places given against a text: BM25 (Robertson and Zaragoza 2009, "The Probabilistic
+// Relevance Framework", eq. 3.15) over title, principle and condition, with the given skills as the collection, k1 = 1.2,
+// b = 0.75, idf = log(1 + (n − df + ½)/(df + ½)) as Lucene has it, and words neither stemmed nor, but for articles and the
+// like, left out.
+func (b Bank) rank(places []int, query string) map[int]float64 {
+	const k1, slope = 1.2, 0.75
+	counts := make(map[int]map[string]float64, len(places))
+	length := make(map[int]float64, len(places))
+	in := map[string]float64{} // word → skills that have it
+	var total float64
+	for _, i := range places {
+		s := b.skills()[i]
+		counts[i] = map[string]float64{}
+		for _, w := range words(s.Title + " " + s.Principle + " " + s.When) {
+			if fillers[w] {
+				continue
+			}
+			if counts[i][w]++; counts[i][w] == 1 {
+				in[w]++
+			}
+			length[i]++
+			total++
+		}
+	}
+	n := float64(len(places))
+	score := make(map[int]float64, len(places))
+	terms := words(query)
+	slices.Sort(terms)
+	for _, w := range slices.Compact(terms) {
+		idf := math.Log1p((n - in[w] + 0.5) / (in[w] + 0.5))
+		for _, i := range places {
+			if f := counts[i][w]; f > 0 {
+				score[i] += idf * f * (k1 + 1) / (f + k1*(1-slope+slope*length[i]*n/total))
+			}
+		}
+	}
+	return score
+}
+
+// line is a skill on one line.
+func line(s Skill) string { return "[" + s.ID + "] " + s.Title + ": " + s.Principle }
+
+// Render puts skills and mistakes into words for a prompt, one a line and in the order given, each skill with the id that
+// an update has to name: "[dyn_003] Find the mug: Look for a mug in the coffeemachine first." and "Avoid: … Instead: …".
+// Conditions are left out, as in most of the release's prompts; [RenderFull] has them. No line break at the end; nothing
+// gives the empty string.
+func Render(skills []Skill, mistakes []Mistake) string {
+	return render(skills, mistakes, line)
+}
+
+// RenderFull is Render with the condition of each skill that has one behind it: "… When: …".
+func RenderFull(skills []Skill, mistakes []Mistake) string {
+	return render(skills, mistakes, func(s Skill) string {
+		if s.When == "" {
+			return line(s)
+		}
+		return line(s) + " When: " + s.When
+	})
+}
+
+func render(skills []Skill, mistakes []Mistake, line func(Skill) string) string {
+	lines := make([]string, 0, len(skills)+len(mistakes))
+	for _, s := range skills {
+		lines = append(lines, line(s))
+	}
+	for _, m := range mistakes {
+		text := "Avoid: " + m.Description
+		if m.Remedy != "" {
+			text += " Instead: " + m.Remedy
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, "\n")
+}
