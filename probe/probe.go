@@ -14,9 +14,17 @@ import (
 	"skillmaster/skill"
 )
 
-// Play plays the action turns of one episode. Safe for concurrent use; the same arguments give the same trajectory
-// until the policy changes.
-type Play func(ctx context.Context, t episode.Task, b skill.Bank, s episode.Seed) (episode.Trajectory, error)
+// Play plays the action turns of one episode. Safe for concurrent use; the same arm gives the same trajectory until the
+// policy changes.
+type Play func(ctx context.Context, a Arm) (episode.Trajectory, error)
+
+// Arm is one side of a probe.
+type Arm struct {
+	Task episode.Task
+	Bank skill.Bank
+	Must string // id of a skill that must stand in the prompt if the task's category retrieves it at all; empty: none
+	Seed episode.Seed
+}
 
 // Config says how edits are judged.
 type Config struct {
@@ -98,12 +106,13 @@ type Judge struct {
 	play    Play
 	cfg     Config
 	workers int
-	before  map[arm]Score
+	before  map[key]Score
 	Played  int // episodes played
 	Reused  int // episodes that a cached arm made unnecessary
 }
 
-type arm struct {
+// key tells before arms apart.
+type key struct {
 	bank string
 	task string
 	seed episode.Seed
@@ -111,7 +120,7 @@ type arm struct {
 
 // NewJudge returns a judge that plays at most workers episodes at once.
 func NewJudge(play Play, cfg Config, workers int) *Judge {
-	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[arm]Score{}}
+	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[key]Score{}}
 }
 
 // Draw chooses k probe tasks, going round the families so that each is covered, without repeating a task while there
@@ -122,7 +131,7 @@ func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 		if len(f) == 0 {
 			continue
 		}
-		perm := s.Derive("probe/"+f[0].Family).Rand().Perm(len(f))
+		perm := s.Derive("probe/" + f[0].Family).Rand().Perm(len(f))
 		shuffled := make([]episode.Task, len(f))
 		for i, p := range perm {
 			shuffled[i] = f[p]
@@ -143,20 +152,20 @@ func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s episode.Seed) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(cs))
 	probes := make([][]episode.Task, len(cs))
-	first := map[string]int{} // candidate key → index of its first appearance
+	first := map[string]int{} // candidate → index of its first appearance
 	same := make([]int, len(cs))
 	judged := 0
 	for i, c := range cs {
 		probes[i] = Draw(c.Tasks, j.cfg.Tasks, s)
-		key := c.Bank.Hash()
+		name := c.Bank.Hash()
 		for _, t := range probes[i] {
-			key += "\n" + t.ID
+			name += "\n" + t.ID
 		}
-		if k, seen := first[key]; seen {
+		if k, seen := first[name]; seen {
 			same[i] = k
 			continue
 		}
-		first[key], same[i] = i, i
+		first[name], same[i] = i, i
 		switch {
 		case len(probes[i]) == 0:
 			verdicts[i] = NotMeasured("no probe task")
@@ -188,12 +197,11 @@ func seedOf(s episode.Seed, task string) episode.Seed { return s.Derive("probe a
 // arms plays what is missing of the before arms and every after arm, as one batch.
 func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probes [][]episode.Task, todo func(int) bool, s episode.Seed) ([][]episode.Trajectory, error) {
 	type play struct {
-		bank skill.Bank
-		task episode.Task
-		to   *episode.Trajectory
+		arm Arm
+		to  *episode.Trajectory
 	}
 	var plays []play
-	wanted := map[arm]*episode.Trajectory{}
+	wanted := map[key]*episode.Trajectory{}
 	after := make([][]episode.Trajectory, len(cs))
 	for i, c := range cs {
 		if !todo(i) {
@@ -201,24 +209,24 @@ func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probe
 		}
 		after[i] = make([]episode.Trajectory, len(probes[i]))
 		for k, t := range probes[i] {
-			a := arm{bank.Hash(), t.ID, seedOf(s, t.ID)}
-			_, known := j.before[a]
-			if wanted[a] != nil || known {
+			b := key{bank.Hash(), t.ID, seedOf(s, t.ID)}
+			_, known := j.before[b]
+			if wanted[b] != nil || known {
 				j.Reused++
 			} else {
-				wanted[a] = new(episode.Trajectory)
-				plays = append(plays, play{bank, t, wanted[a]})
+				wanted[b] = new(episode.Trajectory)
+				plays = append(plays, play{Arm{Task: t, Bank: bank, Seed: b.seed}, wanted[b]})
 			}
-			plays = append(plays, play{c.Bank, t, &after[i][k]})
+			plays = append(plays, play{Arm{Task: t, Bank: c.Bank, Must: c.Skill, Seed: b.seed}, &after[i][k]})
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(j.workers)
 	for _, p := range plays {
 		g.Go(func() error {
-			tr, err := j.play(ctx, p.task, p.bank, seedOf(s, p.task.ID))
+			tr, err := j.play(ctx, p.arm)
 			if err != nil {
-				return fmt.Errorf("probe %s: %w", p.task.ID, err)
+				return fmt.Errorf("probe %s: %w", p.arm.Task.ID, err)
 			}
 			*p.to = tr
 			return nil
@@ -228,8 +236,8 @@ func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probe
 		return nil, err
 	}
 	j.Played += len(plays)
-	for a, tr := range wanted {
-		j.before[a] = scoreOf(*tr)
+	for b, tr := range wanted {
+		j.before[b] = scoreOf(*tr)
 	}
 	return after, nil
 }
@@ -245,7 +253,7 @@ func (j *Judge) verdict(bank skill.Bank, c Candidate, tasks []episode.Task, afte
 			continue
 		}
 		p := Pair{Task: t.ID, Seed: seedOf(s, t.ID), After: scoreOf(after[k])}
-		p.Before = j.before[arm{bank.Hash(), t.ID, p.Seed}]
+		p.Before = j.before[key{bank.Hash(), t.ID, p.Seed}]
 		p.Delta = j.cfg.Value(p.After) - j.cfg.Value(p.Before)
 		v.add(p)
 	}

@@ -1,0 +1,221 @@
+package probe
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"skillmaster/episode"
+	"skillmaster/skill"
+)
+
+// world is a scripted Play: how a task ends depends on whether the bank holds a skill titled after it.
+type world struct {
+	mu     sync.Mutex
+	played map[string]int // by bank hash and task
+	hide   string         // id of a skill that is never shown
+	// end says how the task ends under a bank that holds (or not) the skill under test.
+	end func(task string, has bool) Score
+}
+
+func (w *world) play(_ context.Context, a Arm) (episode.Trajectory, error) {
+	w.mu.Lock()
+	w.played[a.Bank.Hash()+" "+a.Task.ID]++
+	w.mu.Unlock()
+	t := episode.Trajectory{Task: a.Task, Seed: a.Seed}
+	has := false
+	for _, k := range a.Bank.Skills() {
+		if k.ID != w.hide {
+			t.ShownSkills = append(t.ShownSkills, k.ID)
+		}
+		has = has || k.Title == "Good"
+	}
+	s := w.end(a.Task.ID, has)
+	t.Success, t.Steps = s.Success, make([]episode.Step, s.Steps)
+	return t, nil
+}
+
+func tasks(family string, ids ...string) []episode.Task {
+	var out []episode.Task
+	for _, id := range ids {
+		out = append(out, episode.Task{ID: id, Family: family})
+	}
+	return out
+}
+
+func candidate(t *testing.T, title string, lists ...[]episode.Task) Candidate {
+	t.Helper()
+	b, outcome := skill.Bank{}.Apply(skill.Edit{
+		Op: skill.Propose, Category: "c", Title: title, Principle: title + " things come first.", When: "always",
+	}, skill.Permission{Category: "c"})
+	if outcome != skill.Added {
+		t.Fatalf("outcome %v", outcome)
+	}
+	return Candidate{Bank: b, Skill: b.Changed(skill.Bank{}), Tasks: lists}
+}
+
+func config() Config {
+	return Config{Tasks: 2, Alpha: 0.3, Efficiency: 1, EditCost: 0.02, Horizon: 50}
+}
+
+// Two probes: one is won after 10 steps instead of lost, the other takes 20 steps instead of 30.
+// δ = (1 + 40/50) − 0 = 1.8 and (1 + 30/50) − (1 + 20/50) = 0.2; U = 1.0 + 0.3·2/2 − 0.02.
+func TestUtilityByHand(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(task string, has bool) Score {
+		switch {
+		case task == "a" && has:
+			return Score{true, 10}
+		case task == "a":
+			return Score{false, 50}
+		case has:
+			return Score{true, 20}
+		default:
+			return Score{true, 30}
+		}
+	}}
+	j := NewJudge(w.play, config(), 3)
+	vs, err := j.Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", tasks("f", "a", "b"))}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := vs[0]
+	if !v.Measured || v.Wins != 2 || v.Losses != 0 || math.Abs(v.Mean-1) > 1e-12 || math.Abs(v.Utility-1.28) > 1e-12 {
+		t.Errorf("got %+v, want utility 1.28 with two wins", v)
+	}
+	for _, p := range v.Pairs {
+		if p.Seed != seedOf(1, p.Task) {
+			t.Errorf("probe %s was played with seed %d, not with its own", p.Task, p.Seed)
+		}
+	}
+}
+
+func TestHarmIsPaidForUnlessClipped(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(_ string, has bool) Score { return Score{!has, 25} }}
+	c := config()
+	for _, x := range []struct {
+		clip bool
+		want float64
+	}{{false, -1.5 - 0.3 - 0.02}, {true, -0.02}} {
+		c.ClipAtZero = x.clip
+		vs, err := NewJudge(w.play, c, 1).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", tasks("f", "a", "b"))}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(vs[0].Utility-x.want) > 1e-12 {
+			t.Errorf("clip %v: utility %v, want %v", x.clip, vs[0].Utility, x.want)
+		}
+	}
+}
+
+// An edit without effect is worth exactly the edit cost less than nothing: common random numbers leave no noise.
+func TestNullEdit(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(task string, _ bool) Score { return Score{task == "a", 7} }}
+	vs, err := NewJudge(w.play, config(), 2).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Null", tasks("f", "a", "b"))}, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vs[0].Utility != -0.02 {
+		t.Errorf("utility %v, want -0.02", vs[0].Utility)
+	}
+}
+
+func TestNotMeasured(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(string, bool) Score { return Score{true, 5} }}
+	c := config()
+	c.Candidates = 1
+	null, good := candidate(t, "Null", tasks("f", "a", "b")), candidate(t, "Good", tasks("f", "a", "b"))
+	w.hide = null.Skill // ids are dealt by bank: both candidates' skills bear the same one
+	j := NewJudge(w.play, c, 2)
+	vs, err := j.Judge(t.Context(), skill.Bank{}, []Candidate{null, good, candidate(t, "None")}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range vs {
+		if v.Measured || v.Why == "" {
+			t.Errorf("candidate %d: got %+v, want not measured, with the reason", i, v)
+		}
+	}
+	if vs[0].Hidden != 2 {
+		t.Errorf("%d probes hid the skill, want 2", vs[0].Hidden)
+	}
+	if len(vs[1].Pairs) != 0 || len(vs[2].Pairs) != 0 {
+		t.Error("a candidate that was not judged has pairs")
+	}
+}
+
+// Three candidates of one family, two of them the same: before arms once for all, after arms once for each different one.
+func TestArmsAreShared(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(_ string, has bool) Score { return Score{has, 12} }}
+	list := tasks("f", "a", "b", "c", "d", "e")
+	j := NewJudge(w.play, config(), 4)
+	vs, err := j.Judge(t.Context(), skill.Bank{}, []Candidate{
+		candidate(t, "Good", list), candidate(t, "Null", list), candidate(t, "Good", list),
+	}, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Played != 2+2+2 || j.Reused != 2 {
+		t.Errorf("played %d and reused %d, want 6 and 2", j.Played, j.Reused)
+	}
+	for arm, n := range w.played {
+		if n != 1 {
+			t.Errorf("%s was played %d times", arm, n)
+		}
+	}
+	if diff := cmp.Diff(vs[0], vs[2]); diff != "" {
+		t.Errorf("identical candidates got different verdicts:\n%s", diff)
+	}
+}
+
+func TestVerdictsDoNotDependOnWorkers(t *testing.T) {
+	list := tasks("f", "a", "b", "c", "d", "e", "g")
+	var want []Verdict
+	for _, workers := range []int{1, 2, 8} {
+		w := &world{played: map[string]int{}, end: func(task string, has bool) Score { return Score{has || task > "c", int(task[0]) % 20} }}
+		got, err := NewJudge(w.play, config(), workers).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list), candidate(t, "Null", list)}, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d workers:\n%s", workers, diff)
+		}
+	}
+}
+
+func TestDraw(t *testing.T) {
+	f, g := tasks("f", "f1", "f2", "f3"), tasks("g", "g1", "g2")
+	for _, k := range []int{1, 2, 4, 5} {
+		got := Draw([][]episode.Task{f, nil, g}, k, 7)
+		count := map[string]int{}
+		for _, x := range got {
+			count[x.Family]++
+			count[x.ID]++
+		}
+		if len(got) != k || count["f"]-count["g"] > 1 || count["f"] < count["g"] {
+			t.Errorf("k = %d: %v does not go round the families", k, got)
+		}
+		for _, x := range got {
+			if count[x.ID] > 1 {
+				t.Errorf("k = %d: %s twice", k, x.ID)
+			}
+		}
+	}
+	if diff := cmp.Diff(Draw([][]episode.Task{f}, 2, 7), Draw([][]episode.Task{f}, 2, 7)); diff != "" {
+		t.Error("the same seed draws other tasks")
+	}
+	same := 0
+	for s := range episode.Seed(20) {
+		if cmp.Equal(Draw([][]episode.Task{f}, 2, 7), Draw([][]episode.Task{f}, 2, s)) {
+			same++
+		}
+	}
+	if same == 20 {
+		t.Error("every seed draws the same tasks: probes are not fresh")
+	}
+}

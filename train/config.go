@@ -1,0 +1,174 @@
+package train
+
+import (
+	"fmt"
+
+	"skillmaster/grpo"
+	"skillmaster/policy"
+	"skillmaster/probe"
+	"skillmaster/rollout"
+)
+
+// Config says how a run trains. Zero fields mean zero: start from Default.
+type Config struct {
+	// Set these.
+	Seed       uint64 `json:"seed"`
+	Iterations int    `json:"iterations"`
+	Tasks      int    `json:"tasks"` // drawn from the train panel each iteration
+	Group      int    `json:"group"` // G, episodes of a task
+
+	Warm    WarmConfig       `json:"warm"`
+	Rollout rollout.Config   `json:"rollout"`
+	Probe   probe.Config     `json:"probe"`
+	Gate    probe.GateConfig `json:"gate"`
+	Prices  Prices           `json:"prices"`
+	Learn   LearnConfig      `json:"learn"`
+
+	// Ablations.
+	Review   bool    `json:"review"`   // take review turns; off: no edits, no review stream
+	Vary     float64 `json:"vary"`     // share of tasks played in varied surroundings
+	Evaluate int     `json:"evaluate"` // play the held-out panel every so many iterations; 0: at the ends only
+
+	// EvaluateTemperature is the sampling temperature of evaluations.
+	EvaluateTemperature float64 `json:"evaluate_temperature"`
+}
+
+// LearnConfig says how an iteration's episodes become an update.
+type LearnConfig struct {
+	Variant     grpo.Variant     `json:"variant"`
+	Lambda      float64          `json:"lambda"` // weight of the review stream
+	Aggregation grpo.Aggregation `json:"aggregation"`
+	Rate        float64          `json:"rate"`
+	RateWarmUp  int              `json:"rate_warm_up"` // iterations over which the rate rises to Rate
+	Updates     int              `json:"updates"`      // an iteration's groups are dealt into so many optimiser steps
+	ClipLow     float64          `json:"clip_low"`
+	ClipHigh    float64          `json:"clip_high"`
+	DualClip    float64          `json:"dual_clip"`
+	Entropy     float64          `json:"entropy"`
+	MaxDrift    float64          `json:"max_drift"`
+	WeightDecay float64          `json:"weight_decay"`
+	ClipNorm    float64          `json:"clip_norm"`
+}
+
+// WarmConfig says how demonstrations are cloned before learning begins.
+type WarmConfig struct {
+	Updates     int     `json:"updates"` // 0: no warm start
+	Tokens      int     `json:"tokens"`  // ids of an update, at least
+	Round       int     `json:"round"`   // updates between reports and checkpoints
+	Rate        float64 `json:"rate"`    // highest
+	RateWarmUp  int     `json:"rate_warm_up"`
+	Flat        float64 `json:"flat"`        // share of the updates at the highest rate, before it falls linearly
+	RateFloor   float64 `json:"rate_floor"`  // share of the highest rate at the end
+	Observation float64 `json:"observation"` // loss weight of what the world answers: a side task that models the world
+	Vary        float64 `json:"vary"`        // share of demonstrations in varied surroundings
+	Noise       float64 `json:"noise"`       // share of actions that are deliberate mistakes, not imitated
+	Advised     float64 `json:"advised"`     // share of demonstrations whose prompt holds skills
+	Helpful     float64 `json:"helpful"`     // share of the skills about the task that are true
+	Others      int     `json:"others"`      // most skills about other tasks beside it
+	WeightDecay float64 `json:"weight_decay"`
+	ClipNorm    float64 `json:"clip_norm"`
+}
+
+// Default is a run that two cores finish in minutes on generated games.
+func Default() Config {
+	return Config{
+		Seed: 1, Iterations: 40, Tasks: 16, Group: 8,
+		Warm: WarmConfig{
+			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, RateFloor: 0.03,
+			Observation: 0.3, Vary: 0.7, Noise: 0.05, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,
+		},
+		Rollout: rollout.DefaultConfig(),
+		Probe:   probe.Default(),
+		Gate:    probe.DefaultGate(),
+		Prices:  DefaultPrices(),
+		Learn: LearnConfig{
+			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 3e-5, RateWarmUp: 5, Updates: 1,
+			ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, ClipNorm: 1,
+		},
+		Review: true, Vary: 0.8, Evaluate: 10, EvaluateTemperature: 0.4,
+	}
+}
+
+// Validate reports the first setting that cannot be.
+func (c Config) Validate() error {
+	switch {
+	case c.Iterations < 0:
+		return fmt.Errorf("iterations is %d, it cannot be negative", c.Iterations)
+	case c.Tasks < 1:
+		return fmt.Errorf("tasks is %d, at least 1 is needed", c.Tasks)
+	case c.Group < 2:
+		return fmt.Errorf("group is %d, a group needs at least 2 episodes to compare", c.Group)
+	case c.Vary < 0 || c.Vary > 1:
+		return fmt.Errorf("vary is %v, it is a share between 0 and 1", c.Vary)
+	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
+		return fmt.Errorf("evaluate and evaluate_temperature cannot be negative")
+	}
+	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Prices.Validate()} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c WarmConfig) validate() error {
+	for _, s := range []struct {
+		name string
+		v    float64
+	}{{"flat", c.Flat}, {"rate_floor", c.RateFloor}, {"observation", c.Observation}, {"vary", c.Vary}, {"noise", c.Noise}, {"advised", c.Advised}, {"helpful", c.Helpful}} {
+		if !(s.v >= 0 && s.v <= 1) {
+			return fmt.Errorf("warm.%s is %v, it lies between 0 and 1", s.name, s.v)
+		}
+	}
+	if c.Updates < 0 || c.RateWarmUp < 0 || c.Others < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
+		return fmt.Errorf("warm.updates, rate_warm_up, others, weight_decay and clip_norm cannot be negative")
+	}
+	if c.Updates > 0 && (c.Tokens < 1 || c.Round < 1 || c.Rate <= 0) {
+		return fmt.Errorf("warm.tokens, warm.round and warm.rate must be positive")
+	}
+	return nil
+}
+
+func (c LearnConfig) validate() error {
+	if c.Rate <= 0 || c.Lambda < 0 || c.Updates < 1 || c.RateWarmUp < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
+		return fmt.Errorf("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay and clip_norm not negative")
+	}
+	if err := c.loss().Check(); err != nil {
+		return fmt.Errorf("learn: %w", err)
+	}
+	return nil
+}
+
+func (c LearnConfig) loss() grpo.Loss {
+	return grpo.Loss{
+		Kind: grpo.PolicyGradient, ClipLow: c.ClipLow, ClipHigh: c.ClipHigh, DualClip: c.DualClip,
+		Entropy: c.Entropy, MaxDrift: c.MaxDrift,
+	}
+}
+
+// optim is the optimiser step of iteration i, counted from 0.
+func (c LearnConfig) optim(i int) policy.Optim {
+	rate := c.Rate
+	if i < c.RateWarmUp {
+		rate *= float64(i+1) / float64(c.RateWarmUp)
+	}
+	return policy.Optim{
+		Loss: c.loss(), Rate: rate, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
+		WeightDecay: c.WeightDecay, Clip: c.ClipNorm,
+	}
+}
+
+// optim is the optimiser step of warm-start update u, counted from 0: the rate rises linearly, stays, and falls linearly.
+func (c WarmConfig) optim(u int) policy.Optim {
+	rate := c.Rate
+	done := float64(u) / float64(c.Updates)
+	switch {
+	case u < c.RateWarmUp:
+		rate *= float64(u+1) / float64(c.RateWarmUp)
+	case done > c.Flat:
+		rate *= max(c.RateFloor, (1-done)/(1-c.Flat))
+	}
+	return policy.Optim{
+		Rate: rate, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: c.WeightDecay, Clip: c.ClipNorm,
+	}
+}

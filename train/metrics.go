@@ -1,0 +1,204 @@
+package train
+
+import (
+	"math"
+
+	"skillmaster/episode"
+	"skillmaster/grpo"
+	"skillmaster/policy"
+	"skillmaster/probe"
+)
+
+// mean adds numbers up; those that are not numbers are not measured and left out.
+type mean struct{ n, sum, squares float64 }
+
+func (m *mean) add(v float64) {
+	if !math.IsNaN(v) {
+		m.n++
+		m.sum += v
+		m.squares += v * v
+	}
+}
+
+// put writes the mean under a key; nothing if nothing was measured.
+func (m mean) put(to map[string]float64, key string) {
+	if m.n > 0 {
+		to[key] = m.sum / m.n
+	}
+}
+
+// sd writes the standard deviation (divisor n−1) under a key; nothing for fewer than two numbers.
+func (m mean) sd(to map[string]float64, key string) {
+	if m.n > 1 {
+		to[key] = math.Sqrt(max(0, m.squares-m.sum*m.sum/m.n) / (m.n - 1))
+	}
+}
+
+// warmTally gathers what the updates of a warm-start round did.
+type warmTally struct {
+	demos, won, cut, tokens, trained int
+	steps, loss, norm                mean
+}
+
+func (w *warmTally) add(demos []episode.Trajectory, cut int, s policy.Stats) {
+	w.demos += len(demos)
+	w.cut += cut
+	w.tokens += s.Tokens
+	w.trained += s.Trained
+	for _, d := range demos {
+		w.steps.add(float64(len(d.Steps)))
+		if d.Success {
+			w.won++
+		}
+	}
+	w.loss.add(s.Loss)
+	w.norm.add(s.GradNorm)
+}
+
+func (w *warmTally) metrics(m map[string]float64) {
+	m["warm/demonstrations"] = float64(w.demos)
+	m["warm/expert_success"] = float64(w.won) / float64(w.demos)
+	m["warm/cut"] = float64(w.cut)
+	m["learn/tokens"] = float64(w.tokens)
+	m["learn/trained_tokens"] = float64(w.trained)
+	w.steps.put(m, "warm/steps_mean")
+	w.loss.put(m, "learn/loss")
+	w.norm.put(m, "learn/grad_norm")
+}
+
+// updateTally gathers what the updates of an iteration did.
+type updateTally struct {
+	tokens, trained                         int
+	loss, norm, entropy, kl, clipped, drift mean
+}
+
+func (u *updateTally) add(s policy.Stats) {
+	u.tokens += s.Tokens
+	u.trained += s.Trained
+	u.loss.add(s.Loss)
+	u.norm.add(s.GradNorm)
+	u.entropy.add(s.Entropy)
+	u.kl.add(s.KL)
+	u.clipped.add(s.ClipShare)
+	u.drift.add(s.Drift)
+}
+
+func (u *updateTally) metrics(m map[string]float64) {
+	m["learn/tokens"] = float64(u.tokens)
+	m["learn/trained_tokens"] = float64(u.trained)
+	m["learn/updates"] = u.loss.n
+	u.loss.put(m, "learn/loss")
+	u.norm.put(m, "learn/grad_norm")
+	u.entropy.put(m, "learn/entropy")
+	u.kl.put(m, "learn/kl_k3")
+	u.clipped.put(m, "learn/clip_share")
+	u.drift.put(m, "learn/drift")
+}
+
+// streamTally gathers the returns and advantages of an iteration's groups, by stream.
+type streamTally struct {
+	action, review                  mean
+	groups, dead, deadReview, alone int
+	measured, unmeasured            int
+}
+
+func (s *streamTally) add(returns []grpo.Returns, _ []grpo.Advantage, g grpo.GroupStats) {
+	s.groups++
+	for _, r := range returns {
+		s.action.add(r.Action)
+		if r.ReviewMeasured {
+			s.review.add(r.Review)
+			s.measured++
+		} else {
+			s.unmeasured++
+		}
+	}
+	if g.Action.Dead {
+		s.dead++
+	}
+	if g.Review.Dead {
+		s.deadReview++
+	}
+	if g.Review.Rows < 2 {
+		s.alone++
+	}
+}
+
+func (s *streamTally) metrics(m map[string]float64) {
+	n := float64(s.groups)
+	s.action.put(m, "action/return_mean")
+	s.action.sd(m, "action/return_sd")
+	m["action/dead_share"] = float64(s.dead) / n
+	s.review.put(m, "review/return_mean")
+	s.review.sd(m, "review/return_sd")
+	m["review/dead_share"] = float64(s.deadReview) / n
+	m["review/lone_share"] = float64(s.alone) / n
+	m["review/measured"] = float64(s.measured)
+	m["review/unmeasured"] = float64(s.unmeasured)
+}
+
+// rolloutMetrics describes the episodes of an iteration.
+func rolloutMetrics(m map[string]float64, groups []episode.Group) {
+	var episodes, success, steps, inadmissible, malformed, tokens, skills mean
+	stops := map[string]float64{}
+	for _, g := range groups {
+		for _, t := range g.Trajectories {
+			episodes.add(1)
+			success.add(indicator(t.Success))
+			steps.add(float64(len(t.Steps)))
+			inadmissible.add(float64(t.Inadmissible()))
+			malformed.add(float64(t.Malformed()))
+			tokens.add(float64(t.Tokens()))
+			skills.add(float64(len(t.ShownSkills)))
+			stops["rollout/stop_"+t.Stop.String()]++
+			if t.Review != nil {
+				m["review/outcome_"+t.Review.Outcome.String()]++
+			}
+		}
+	}
+	m["rollout/episodes"] = episodes.sum
+	m["rollout/tokens"] = tokens.sum
+	success.put(m, "action/success")
+	steps.put(m, "action/steps_mean")
+	tokens.put(m, "rollout/tokens_mean")
+	skills.put(m, "rollout/skills_shown_mean")
+	if steps.sum > 0 {
+		m["action/inadmissible_share"] = inadmissible.sum / steps.sum
+		m["action/malformed_share"] = malformed.sum / steps.sum
+	}
+	for k, v := range stops {
+		m[k] = v
+	}
+}
+
+// probeMetrics describes the verdicts of an iteration.
+func probeMetrics(m map[string]float64, vs []probe.Verdict, j *probe.Judge) {
+	var utility, delta mean
+	var wins, losses, measured int
+	for _, v := range vs {
+		if !v.Measured {
+			continue
+		}
+		measured++
+		utility.add(v.Utility)
+		delta.add(v.Mean)
+		wins += v.Wins
+		losses += v.Losses
+	}
+	m["probe/edits"] = float64(len(vs))
+	m["probe/measured"] = float64(measured)
+	m["probe/played"] = float64(j.Played)
+	m["probe/reused"] = float64(j.Reused)
+	m["probe/wins"] = float64(wins)
+	m["probe/losses"] = float64(losses)
+	utility.put(m, "probe/utility_mean")
+	utility.sd(m, "probe/utility_sd")
+	delta.put(m, "probe/delta_mean")
+}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

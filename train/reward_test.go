@@ -1,0 +1,105 @@
+package train
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"skillmaster/episode"
+	"skillmaster/probe"
+	"skillmaster/skill"
+)
+
+func TestActionReturnByHand(t *testing.T) {
+	tr := episode.Trajectory{EnvReturn: 1, Steps: []episode.Step{
+		{Admissible: true}, {Admissible: false}, {Admissible: false, Malformed: true}, {Admissible: false}, {Admissible: true},
+	}}
+	if got := DefaultPrices().Action(tr, 1); math.Abs(got-(10-0.2-0.1)) > 1e-12 {
+		t.Errorf("got %v, want 10 less two inadmissible and one malformed action", got)
+	}
+	if got := DefaultPrices().Action(tr, 2); math.Abs(got-(5-0.3)) > 1e-12 {
+		t.Errorf("half of what success pays: got %v, want 4.7", got)
+	}
+}
+
+// Every outcome has its price; an edit is worth its measured utility, and nothing known if it was not measured.
+func TestReviewReturn(t *testing.T) {
+	measured := probe.Verdict{Measured: true, Utility: -0.7}
+	unmeasured := probe.NotMeasured("too many candidates")
+	for _, c := range []struct {
+		outcome  skill.Outcome
+		verdict  probe.Verdict
+		want     float64
+		measured bool
+	}{
+		{skill.Kept, unmeasured, 0.1, true},
+		{skill.Added, measured, 0.1 - 0.7, true},
+		{skill.Updated, measured, 0.1 - 0.7, true},
+		{skill.Added, unmeasured, 0, false},
+		{skill.Updated, unmeasured, 0, false},
+		{skill.Retired, unmeasured, 0.1, true},
+		{skill.Unchanged, unmeasured, -0.25, true},
+		{skill.Duplicate, unmeasured, -0.25, true},
+		{skill.NotFound, unmeasured, -0.5, true},
+		{skill.Ambiguous, unmeasured, -0.5, true},
+		{skill.InvalidArguments, unmeasured, -0.5, true},
+		{skill.UnknownTool, unmeasured, -0.5, true},
+		{skill.MultipleCalls, unmeasured, -1, true},
+		{skill.Unparsable, unmeasured, -1, true},
+	} {
+		got, ok := DefaultPrices().Review(episode.Trajectory{Review: &episode.Review{Outcome: c.outcome}}, c.verdict)
+		if ok != c.measured || (ok && math.Abs(got-c.want) > 1e-12) {
+			t.Errorf("%v with %+v: got %v, %v, want %v, %v", c.outcome, c.verdict, got, ok, c.want, c.measured)
+		}
+	}
+	if _, ok := DefaultPrices().Review(episode.Trajectory{}, measured); ok {
+		t.Error("an episode without a review has a review return")
+	}
+}
+
+func TestWilson(t *testing.T) {
+	// At the ends the interval has a short form: n of n is [n/(n+z²), 1], 0 of n is [0, z²/(n+z²)].
+	const square = 3.841458820694124
+	for _, c := range []struct {
+		k, n      int
+		low, high float64
+	}{{8, 10, 0.4901625, 0.9433178}, {0, 10, 0, square / (10 + square)}, {134, 134, 134 / (134 + square), 1}} {
+		low, high := Wilson(c.k, c.n)
+		if math.Abs(low-c.low) > 1e-6 || math.Abs(high-c.high) > 1e-6 {
+			t.Errorf("Wilson(%d, %d) = %v, %v, want %v, %v", c.k, c.n, low, high, c.low, c.high)
+		}
+	}
+	if low, high := Wilson(0, 0); low != 0 || high != 1 {
+		t.Error("nothing is known of no tasks")
+	}
+}
+
+func TestPartition(t *testing.T) {
+	var tasks []episode.Task
+	for i := range 4000 {
+		tasks = append(tasks, episode.Task{ID: "task " + string(rune('a'+i%26)) + " " + strconv.Itoa(i)})
+	}
+	panels := Partition(tasks, Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
+	if err := episode.Disjoint(panels...); err != nil {
+		t.Error(err)
+	}
+	if n := len(panels[0].Tasks) + len(panels[1].Tasks) + len(panels[2].Tasks); n != len(tasks) {
+		t.Errorf("%d tasks dealt, want %d", n, len(tasks))
+	}
+	if n := len(panels[1].Tasks); n < 330 || n > 470 {
+		t.Errorf("a tenth of 4000 tasks is %d", n)
+	}
+	// A task's panel does not depend on the others.
+	alone := Partition(tasks[17:18], Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
+	for i, p := range alone {
+		for _, x := range p.Tasks {
+			found := false
+			for _, y := range panels[i].Tasks {
+				found = found || x.ID == y.ID
+			}
+			if !found {
+				t.Errorf("%s changed its panel", x.ID)
+			}
+		}
+	}
+}
