@@ -1,0 +1,10 @@
+package transformer
+
+import "skillmaster/policy/transformer/internal/simd"
+
+// Kernel names the instruction set that the arithmetic uses here.
+func Kernel() string { return simd.Kernel() }
+
+// Peak makes one core do nothing but independent float32 multiply-adds, so many rounds of them, and returns how many
+// operations that were: divided by the time it took, the most that the kernel could reach.
+func Peak(iterations int) int { return simd.Peak(iterations) }
