@@ -1,0 +1,43 @@
+# Every target can be called on its own; `make check` is what a change must pass.
+SKILLMASTER_DATA ?= ../shared/data
+FUZZTIME ?= 10s
+
+export SKILLMASTER_DATA
+
+.PHONY: check build format vet lint test golden fuzz bench
+
+check: format vet lint test
+
+build:
+	CGO_ENABLED=0 go build -o bin/skillmaster ./cmd/skillmaster
+
+format:
+	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+
+vet:
+	go vet ./...
+
+# golangci-lint is run where it is installed.
+lint:
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else echo "golangci-lint is not installed: not run"; fi
+
+test:
+	go test -race ./...
+
+# Every recorded episode of the original engine and of published agents, step by step.
+golden:
+	go run ./cmd/skillmaster replay --env alfworld --data $(SKILLMASTER_DATA)
+
+# Each fuzz target for FUZZTIME.
+fuzz:
+	@set -e; for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench:
+	go run ./cmd/skillmaster bench env
+	go run ./cmd/skillmaster bench engine
+	go run ./cmd/skillmaster bench probe
+	go test -run '^$$' -bench . -benchtime 1x ./...
