@@ -1,0 +1,248 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"skillmaster/chat"
+	"skillmaster/env/envtest"
+	"skillmaster/episode"
+	"skillmaster/policy/transformer"
+	"skillmaster/probe"
+	"skillmaster/skill"
+)
+
+// memory is a Keeper that keeps everything as bytes, so that what is read back is what was written.
+type memory struct {
+	reports     []Report
+	checkpoints []Checkpoint
+	weights     [][]byte
+	fail        func(r Report) error // nil: never
+}
+
+func (m *memory) Keep(_ context.Context, r Report, c *Checkpoint, weights func(io.Writer) error) error {
+	if m.fail != nil {
+		if err := m.fail(r); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	if err := weights(&b); err != nil {
+		return err
+	}
+	r.Seconds = nil
+	m.reports = append(m.reports, r)
+	m.checkpoints = append(m.checkpoints, *c)
+	m.weights = append(m.weights, b.Bytes())
+	return nil
+}
+
+// halls is a trainer on the tiny world, with a tiny transformer.
+func halls(t *testing.T, cfg Config, workers int, k Keeper) *Trainer {
+	t.Helper()
+	world := envtest.World{}
+	panel := func(split string) episode.Panel {
+		tasks, err := world.Tasks(split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return episode.Panel{Name: split, Tasks: tasks}
+	}
+	panels := Panels{Train: panel("train"), Probe: panel("probe"), Gate: panel("gate"), Valid: panel("valid")}
+	tok := hallTokenizer(t, cfg, world, panels)
+	model, err := transformer.NewModel(transformer.Config{
+		Vocab: tok.VocabSize(), Width: 32, Layers: 2, Heads: 2, KVHeads: 1, Hidden: 64, Context: 256, Tied: true,
+	}, 11, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Trainer{
+		Config: cfg, Suite: world, Panels: panels, Context: 256, Tokenizer: tok, Template: chat.Plain(),
+		Learner: transformer.NewLearner(model, transformer.LearnerOptions{Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers}}),
+		Workers: 8 * workers, Keeper: k, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+}
+
+var hallTokens struct {
+	sync.Once
+	tok *chat.Tokenizer
+	err error
+}
+
+func hallTokenizer(t *testing.T, cfg Config, world envtest.World, p Panels) *chat.Tokenizer {
+	t.Helper()
+	hallTokens.Do(func() {
+		corpus, err := Corpus(context.Background(), cfg, world, p.Train.Tasks, 60)
+		if err == nil {
+			hallTokens.tok, err = chat.Train(slices.Values(corpus), chat.TrainOptions{
+				VocabSize: 400, Special: chat.Plain().Special(), Tags: chat.Tags(), Pattern: chat.EntityPattern(slices.Values(corpus), 3),
+			})
+		}
+		hallTokens.err = err
+	})
+	if hallTokens.err != nil {
+		t.Fatal(hallTokens.err)
+	}
+	return hallTokens.tok
+}
+
+func hallConfig() Config {
+	c := Default()
+	c.Iterations, c.Tasks, c.Group, c.Evaluate = 3, 2, 3, 2
+	c.Warm.Updates, c.Warm.Round, c.Warm.Tokens, c.Warm.RateWarmUp = 30, 15, 600, 5
+	c.Warm.Rate = 5e-3
+	c.Probe.Tasks = 2
+	c.Gate.Rule, c.Gate.Tasks = probe.Always, 2
+	return c
+}
+
+// Two runs of the same seed leave the same records and the same weights, with one worker and with two.
+func TestSameSeedSameRun(t *testing.T) {
+	var runs []*memory
+	for _, workers := range []int{1, 2} {
+		m := &memory{}
+		if err := halls(t, hallConfig(), workers, m).Run(t.Context(), Checkpoint{}); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, m)
+	}
+	same(t, runs[0], runs[1])
+	r := runs[0].reports
+	if n := len(r); n != 2+1+3 {
+		t.Errorf("%d reports, want two rounds of warm start, its end, and three iterations", n)
+	}
+	if last := runs[0].checkpoints[len(r)-1]; last.Phase != Finished || last.PolicyVersion < 31 || last.Tokens == 0 {
+		t.Errorf("the last checkpoint is %+v", last)
+	}
+	if len(r[2].Evaluations) != 1 || len(r[4].Evaluations) != 1 || len(r[5].Evaluations) != 1 {
+		t.Error("the held-out panel is not played after the warm start, every second iteration, and at the end")
+	}
+}
+
+func same(t *testing.T, a, b *memory) {
+	t.Helper()
+	if diff := cmp.Diff(a.reports, b.reports, sameBank); diff != "" {
+		t.Errorf("reports differ:\n%s", diff)
+	}
+	if diff := cmp.Diff(a.checkpoints, b.checkpoints, sameBank); diff != "" {
+		t.Errorf("checkpoints differ:\n%s", diff)
+	}
+	for i := range a.weights {
+		if !bytes.Equal(a.weights[i], b.weights[i]) {
+			t.Errorf("weights differ after report %d", i)
+		}
+	}
+}
+
+var sameBank = cmp.Options{
+	cmp.Comparer(func(a, b skill.Bank) bool { return a.Hash() == b.Hash() }), cmpopts.EquateEmpty(),
+}
+
+// A run that stops after any report and goes on from its checkpoint is the run that did not stop.
+func TestResumeFromEveryCheckpoint(t *testing.T) {
+	whole := &memory{}
+	if err := halls(t, hallConfig(), 2, whole).Run(t.Context(), Checkpoint{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole.reports {
+		rest := &memory{}
+		trainer := halls(t, hallConfig(), 2, rest)
+		if err := trainer.Learner.Load(t.Context(), bytes.NewReader(whole.weights[i])); err != nil {
+			t.Fatal(err)
+		}
+		if err := trainer.Run(t.Context(), whole.checkpoints[i]); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprint("after report ", i), func(t *testing.T) {
+			same(t, rest, &memory{reports: whole.reports[i+1:], checkpoints: whole.checkpoints[i+1:], weights: whole.weights[i+1:]})
+		})
+	}
+}
+
+// What cannot be kept stops the run, and says why.
+func TestKeeperFailureStopsTheRun(t *testing.T) {
+	full := errors.New("no space left")
+	m := &memory{fail: func(r Report) error {
+		if r.Phase == Learning && r.Round == 1 {
+			return full
+		}
+		return nil
+	}}
+	if err := halls(t, hallConfig(), 2, m).Run(t.Context(), Checkpoint{}); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(m.reports); n != 4 {
+		t.Errorf("%d reports were kept, want those before the failure", n)
+	}
+}
+
+func TestRunStopsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &memory{fail: func(r Report) error {
+		if r.Phase == Learning {
+			cancel()
+		}
+		return nil
+	}}
+	if err := halls(t, hallConfig(), 2, m).Run(ctx, Checkpoint{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// In the halls a skill that names the right colour is all a policy needs. A cloned policy must have learnt to follow
+// it: told the truth it wins more often than told a lie.
+func TestClonedPolicyFollowsSkills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for some seconds")
+	}
+	cfg := hallConfig()
+	cfg.Iterations = 0
+	cfg.Warm.Others = 0 // no skills about other halls beside the one that matters
+	cfg.Warm.Updates, cfg.Warm.Round, cfg.Warm.Advised, cfg.Warm.Helpful = 800, 400, 0.9, 0.5
+	m := &memory{}
+	trainer := halls(t, cfg, 2, m)
+	if err := trainer.Run(t.Context(), Checkpoint{}); err != nil {
+		t.Fatal(err)
+	}
+	player, err := trainer.player(t.Context(), &state{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := envtest.World{}
+	rate := func(helpful bool) float64 {
+		won := 0
+		for i, task := range trainer.Panels.Valid.Tasks {
+			k, ok := world.Advice(task, helpful, episode.Seed(i).Rand())
+			if !ok {
+				t.Fatal("no advice")
+			}
+			k.ID = "dyn_001"
+			bank, err := skill.New([]skill.Skill{k}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := Evaluate(t.Context(), player, episode.Panel{Name: "one", Tasks: []episode.Task{task}}, bank, 5, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			won += e.Summaries()[0].Success
+		}
+		return float64(won) / float64(len(trainer.Panels.Valid.Tasks))
+	}
+	truth, lie := rate(true), rate(false)
+	t.Logf("told the truth %.2f, told a lie %.2f", truth, lie)
+	if truth < lie+0.25 {
+		t.Errorf("told the truth it wins %.2f, told a lie %.2f: it does not read", truth, lie)
+	}
+}
