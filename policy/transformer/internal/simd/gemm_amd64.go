@@ -1,36 +1,74 @@
 package simd
 
+import "sync"
+
 // tiling is the shape of an inner kernel and the kernel.
 type tiling struct {
 	rows, columns int
 	run           func(rows, k int, a *float32, aRow, aColumn int, b, c *float32, ldc, columns int, accumulate bool)
 }
 
-// blockElements is how much of A is gone through for every panel of B before the next rows are: half a megabyte, which
-// stays in the second-level cache.
-const blockElements = 1 << 17
+const (
+	// reusedElements is how much of B every tile of rows goes through before the next part of B is begun: half a megabyte,
+	// which stays in the second-level cache, while the rows of A in a tile stay in the first.
+	reusedElements = 1 << 17
+	// copiedRows is about how many rows of a transposed A are copied together, and copiedFor the least number of columns of
+	// C that repays it. Where the rows of Aᵀ lie a power of two apart, they would drive each other out of the cache.
+	copiedRows = 112
+	copiedFor  = 4 * PanelWidth
+)
 
-// gemm covers C by tiles, all of a block of rows under one panel of B before the next panel.
+// gemm covers C by tiles.
 func (t tiling) gemm(p product) {
-	block := max(1, blockElements/p.k/t.rows) * t.rows
-	for i := 0; i < p.m; i += block {
-		end := min(p.m, i+block)
-		for j := 0; j < p.n; j += PanelWidth {
-			t.panel(&p, i, end, j)
+	if p.aColumn == 1 || p.n < copiedFor {
+		t.cover(p)
+		return
+	}
+	t.coverCopied(p)
+}
+
+var scratch = sync.Pool{New: func() any { return new([]float32) }}
+
+// coverCopied covers C a block of rows at a time, after it has copied the block of A close together.
+func (t tiling) coverCopied(p product) {
+	memory := scratch.Get().(*[]float32)
+	defer scratch.Put(memory)
+	ld := copiedRows / t.rows * t.rows
+	if len(*memory) < p.k*ld {
+		*memory = make([]float32, p.k*ld)
+	}
+	block := p
+	block.a, block.aColumn = *memory, ld
+	for i := 0; i < p.m; i += ld {
+		block.m, block.c = min(ld, p.m-i), p.c[i*p.ldc:]
+		for k := range p.k {
+			copy(block.a[k*ld:k*ld+block.m], p.a[k*p.aColumn+i:])
+		}
+		t.cover(block)
+	}
+}
+
+// cover goes through the parts of B, and through the tiles of rows for each.
+func (t tiling) cover(p product) {
+	part := max(1, reusedElements/(p.k*PanelWidth)) * PanelWidth
+	for j := 0; j < p.n; j += part {
+		end := min(p.n, j+part)
+		i := 0
+		for left := (p.m + t.rows - 1) / t.rows; left > 0; left-- {
+			rows := (p.m - i + left - 1) / left // shared out evenly: a low tile is slower for each row
+			t.tiles(&p, i, rows, j, end)
+			i += rows
 		}
 	}
 }
 
-// panel computes rows i..end−1 of C in the columns of the panel that begins at column j. The rows are shared out evenly
-// over the tiles, since a low tile is slower for each row.
-func (t tiling) panel(p *product, i, end, j int) {
-	from, width := j/PanelWidth*p.panelLen, min(PanelWidth, p.n-j)
-	for left := (end - i + t.rows - 1) / t.rows; left > 0; left-- {
-		rows := (end - i + left - 1) / left
+// tiles computes some rows of C from row i on, in columns j..end−1.
+func (t tiling) tiles(p *product, i, rows, j, end int) {
+	for ; j < end; j += PanelWidth {
+		from, width := j/PanelWidth*p.panelLen, min(PanelWidth, end-j)
 		for q := 0; q < width; q += t.columns {
 			t.run(rows, p.k, &p.a[i*p.aRow], p.aRow, p.aColumn, &p.b[from+q], &p.c[i*p.ldc+j+q], p.ldc,
 				min(t.columns, width-q), p.accumulate)
 		}
-		i += rows
 	}
 }

@@ -150,14 +150,15 @@ func TestGemm(t *testing.T) {
 	})
 }
 
-// So many rows and so large a k that A is worked on in blocks.
+// Shapes at which B is used in parts, and at which a transposed A is copied in blocks.
 func TestGemmInBlocks(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(10, 11))
 		exactly := Kernel() != "generic"
-		for _, m := range []int{13, 47, 63} {
-			newMultiplication(r, m, 33, 4099, false, true).check(t, exactly)
-			newMultiplication(r, m, 33, 4099, true, false).check(t, exactly)
+		newMultiplication(r, 20, 33, 4099, false, true).check(t, exactly)
+		newMultiplication(r, 13, 65, 4099, true, false).check(t, exactly)
+		for _, m := range []int{1, 112, 113, 120, 225} {
+			newMultiplication(r, m, 130, 9, true, m%2 == 0).check(t, exactly)
 		}
 	})
 }

@@ -74,6 +74,22 @@ type rowOperation struct {
 	rows int
 	run  func(x [][]float32) float64
 	want func(x [][]float64) float64
+
+	squares int // index of a row that holds squares, if not 0
+}
+
+// input returns random rows for the operation.
+func (o rowOperation) input(r *rand.Rand, n int) (rows [][]float32, intact []func() bool) {
+	rows, intact = make([][]float32, o.rows), make([]func() bool, o.rows)
+	for i := range rows {
+		rows[i], intact[i] = guarded(r, n)
+	}
+	for i, v := range rows[o.squares] {
+		if o.squares != 0 {
+			rows[o.squares][i] = v * v
+		}
+	}
+	return rows, intact
 }
 
 var adamWStep = NewAdamWCoefficients(3e-2, 0.9, 0.95, 1e-8, 0.1, 3)
@@ -81,63 +97,63 @@ var adamWStep = NewAdamWCoefficients(3e-2, 0.9, 0.95, 1e-8, 0.1, 3)
 var rowOperations = []rowOperation{
 	{"Dot", 2,
 		func(x [][]float32) float64 { return float64(Dot(x[0], x[1])) },
-		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[1][i] }) }},
+		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[1][i] }) }, 0},
 	{"Axpy", 2,
 		func(x [][]float32) float64 { Axpy(x[0], x[1], 0.7); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += 0.7 * x[1][i] }) }},
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += 0.7 * x[1][i] }) }, 0},
 	{"Add", 2,
 		func(x [][]float32) float64 { Add(x[0], x[1]); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += x[1][i] }) }},
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += x[1][i] }) }, 0},
 	{"Scale", 1,
 		func(x [][]float32) float64 { Scale(x[0], -1.3); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] *= -1.3 }) }},
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] *= -1.3 }) }, 0},
 	{"Max", 1,
 		func(x [][]float32) float64 { return float64(Max(x[0])) },
-		func(x [][]float64) float64 { return slices.Max(x[0]) }},
+		func(x [][]float64) float64 { return slices.Max(x[0]) }, 0},
 	{"ExpSum", 1,
 		func(x [][]float32) float64 { return float64(ExpSum(x[0], 0.5)) },
 		func(x [][]float64) float64 {
 			each(x, func(i int) { x[0][i] = math.Exp(x[0][i] - 0.5) })
 			return sum(x, func(i int) float64 { return x[0][i] })
-		}},
+		}, 0},
 	{"SumSquares", 1,
 		func(x [][]float32) float64 { return SumSquares(x[0]) },
-		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[0][i] }) }},
+		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[0][i] }) }, 0},
 	{"SwiGLU", 3,
 		func(x [][]float32) float64 { SwiGLU(x[0], x[1], x[2]); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] = silu(x[1][i]) * x[2][i] }) }},
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] = silu(x[1][i]) * x[2][i] }) }, 0},
 	{"SwiGLUBackward", 5,
 		func(x [][]float32) float64 { SwiGLUBackward(x[0], x[1], x[2], x[3], x[4]); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) {
 				x[0][i], x[1][i] = slope(silu, x[2][i])*x[3][i]*x[4][i], silu(x[2][i])*x[4][i]
 			})
-		}},
+		}, 0},
 	{"SwiGLUBackward in place", 3,
 		func(x [][]float32) float64 { SwiGLUBackward(x[0], x[1], x[0], x[1], x[2]); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) {
 				x[0][i], x[1][i] = slope(silu, x[0][i])*x[1][i]*x[2][i], silu(x[0][i])*x[2][i]
 			})
-		}},
+		}, 0},
 	{"SoftmaxBackward", 2,
 		func(x [][]float32) float64 { SoftmaxBackward(x[0], x[1], 0.3, 0.125); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) { x[0][i] = x[1][i] * (x[0][i] - 0.3) * 0.125 })
-		}},
+		}, 0},
 	{"RMSNorm", 3,
 		func(x [][]float32) float64 { return float64(RMSNorm(x[0], x[1], x[2], 1e-3)) },
-		func(x [][]float64) float64 { return rmsNorm(x[0], x[1], x[2], 1e-3) }},
+		func(x [][]float64) float64 { return rmsNorm(x[0], x[1], x[2], 1e-3) }, 0},
 	{"RMSNormBackward", 5,
 		func(x [][]float32) float64 {
-			inverse := RMSNorm(make([]float32, len(x[0])), x[3], x[4], 1e-3)
+			inverse := float32(1 / math.Sqrt(SumSquares(x[3])/float64(len(x[3]))+1e-3))
 			RMSNormBackward(x[0], x[1], x[2], x[3], x[4], inverse)
 			return 0
 		},
-		func(x [][]float64) float64 { rmsNormGradient(x[0], x[1], x[2], x[3], x[4], 1e-3); return 0 }},
+		func(x [][]float64) float64 { rmsNormGradient(x[0], x[1], x[2], x[3], x[4], 1e-3); return 0 }, 0},
 	{"AdamW", 4,
-		func(x [][]float32) float64 { positive(x[2]); AdamW(x[0], x[1], x[2], x[3], adamWStep); return 0 },
-		func(x [][]float64) float64 { positive(x[2]); adamW(x[0], x[1], x[2], x[3]); return 0 }},
+		func(x [][]float32) float64 { AdamW(x[0], x[1], x[2], x[3], adamWStep); return 0 },
+		func(x [][]float64) float64 { adamW(x[0], x[1], x[2], x[3]); return 0 }, 2},
 }
 
 func sum(x [][]float64, f func(i int) float64) (s float64) {
@@ -195,13 +211,6 @@ func rmsNormGradient(dx, dw, dh, x, w []float64, eps float64) {
 	}
 }
 
-// positive squares x: the mean square of AdamW cannot be negative.
-func positive[F float32 | float64](x []F) {
-	for i := range x {
-		x[i] *= x[i]
-	}
-}
-
 // adamW is step 3 of adamWStep, as PyTorch's documentation of AdamW writes it.
 func adamW(p, m, v, g []float64) {
 	const rate, beta1, beta2, epsilon, decay = 3e-2, 0.9, 0.95, 1e-8, 0.1
@@ -226,10 +235,10 @@ func TestRowOperationsEqualFloat64(t *testing.T) {
 
 func checkRowOperation(t *testing.T, r *rand.Rand, o rowOperation, n int) {
 	t.Helper()
-	rows, wants, intact := make([][]float32, o.rows), make([][]float64, o.rows), make([]func() bool, o.rows)
-	for i := range rows {
-		rows[i], intact[i] = guarded(r, n)
-		wants[i] = wide(rows[i])
+	rows, intact := o.input(r, n)
+	wants := make([][]float64, o.rows)
+	for i, row := range rows {
+		wants[i] = wide(row)
 	}
 	got, want := o.run(rows), o.want(wants)
 	if !near(got, want) {
@@ -419,10 +428,9 @@ func TestRowOperationsAreEqualInAVX2AndAVX512(t *testing.T) {
 	defer func(k kernels) { active = k }(active)
 	run := func(k kernels, o rowOperation, n int, seed uint64) (scalar float64, rows [][]float32) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		rows = make([][]float32, o.rows)
-		for i := range rows {
-			rows[i] = random(r, n)
-			Scale(rows[i], float32(math.Exp(3*r.NormFloat64())))
+		rows, _ = o.input(r, n)
+		for _, row := range rows {
+			Scale(row, float32(math.Exp(3*r.NormFloat64())))
 		}
 		active = k
 		return o.run(rows), rows
