@@ -84,6 +84,7 @@ type Optim struct {
 	Epsilon     float64
 	WeightDecay float64 // decoupled; matrices only
 	Clip        float64 // largest global gradient norm; 0: none
+	Restart     bool    // forget the optimiser's moments first: what is learnt from now on is another task
 }
 
 // Stats is what one update did. Means are over the positions with weight, each weighing the same.

@@ -498,7 +498,9 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		if len(data) == 0 {
 			continue
 		}
-		stats, err := t.Learner.Update(ctx, data, cfg.optim(s.Round))
+		o := cfg.optim(s.Round)
+		o.Restart = s.Round == 0 && tally.loss.n == 0
+		stats, err := t.Learner.Update(ctx, data, o)
 		if err != nil {
 			return fmt.Errorf("update: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"skillmaster/episode"
 	"skillmaster/policy/transformer"
 	"skillmaster/probe"
+	"skillmaster/rollout"
 	"skillmaster/skill"
 )
 
@@ -200,8 +202,8 @@ func TestRunStopsWhenCancelled(t *testing.T) {
 	}
 }
 
-// In the halls a skill that names the right colour is all a policy needs. A cloned policy must have learnt to follow
-// it: told the truth it wins more often than told a lie.
+// In the halls a skill names the colour of the door to open. A cloned policy must have learnt to read it: told a lie, it
+// begins with a door of the wrong colour that the skill names, one of four.
 func TestClonedPolicyFollowsSkills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains for some seconds")
@@ -220,29 +222,33 @@ func TestClonedPolicyFollowsSkills(t *testing.T) {
 		t.Fatal(err)
 	}
 	world := envtest.World{}
-	rate := func(helpful bool) float64 {
-		won := 0
-		for i, task := range trainer.Panels.Valid.Tasks {
-			k, ok := world.Advice(task, helpful, episode.Seed(i).Rand())
-			if !ok {
-				t.Fatal("no advice")
-			}
-			k.ID = "dyn_001"
-			bank, err := skill.New([]skill.Skill{k}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e, err := Evaluate(t.Context(), player, episode.Panel{Name: "one", Tasks: []episode.Task{task}}, bank, 5, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			won += e.Summaries()[0].Success
+	followed, told := 0, 0
+	for i, task := range trainer.Panels.Valid.Tasks {
+		k, ok := world.Advice(task, false, episode.Seed(i).Rand())
+		if !ok {
+			t.Fatal("no advice")
 		}
-		return float64(won) / float64(len(trainer.Panels.Valid.Tasks))
+		k.ID = "dyn_001"
+		bank, err := skill.New([]skill.Skill{k}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := player.Play(t.Context(), rollout.Start{Task: task, Bank: bank, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range tr.Steps {
+			if colour, _, ok := strings.Cut(strings.TrimPrefix(string(x.Action), "open "), " door"); ok {
+				told++
+				if strings.Contains(k.Principle, colour+" door") {
+					followed++
+				}
+				break
+			}
+		}
 	}
-	truth, lie := rate(true), rate(false)
-	t.Logf("told the truth %.2f, told a lie %.2f", truth, lie)
-	if truth < lie+0.25 {
-		t.Errorf("told the truth it wins %.2f, told a lie %.2f: it does not read", truth, lie)
+	t.Logf("followed %d of %d lies", followed, told)
+	if told < 20 || followed*10 < told*6 {
+		t.Errorf("followed %d of %d lies: it does not read", followed, told)
 	}
 }

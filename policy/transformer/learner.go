@@ -90,6 +90,11 @@ func (l *Learner) Update(ctx context.Context, batch []grpo.Datum, o policy.Optim
 	if err != nil {
 		return policy.Stats{}, err
 	}
+	if o.Restart {
+		clear(l.means)
+		clear(l.squares)
+		l.step = 0
+	}
 	l.apply(gradient, norm, o)
 	stats := sum.stats()
 	stats.GradNorm = norm
