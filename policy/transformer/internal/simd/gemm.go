@@ -38,11 +38,7 @@ func PackBT(dst, s []float32, k, n, ld int) {
 	for j := 0; j < n; j += PanelWidth {
 		panel := dst[j*k : (j+PanelWidth)*k]
 		width := min(PanelWidth, n-j)
-		for q := range width {
-			for i, v := range s[(j+q)*ld : (j+q)*ld+k] {
-				panel[i*PanelWidth+q] = v
-			}
-		}
+		active.transpose(panel, s[j*ld:], width, k, ld)
 		for i := 0; i < k && width < PanelWidth; i++ {
 			clear(panel[i*PanelWidth+width : (i+1)*PanelWidth])
 		}

@@ -72,3 +72,18 @@ func (t tiling) tiles(p *product, i, rows, j, end int) {
 		}
 	}
 }
+
+// transposeSquares is transposeGeneric in squares of eight by eight as far as they go.
+func transposeSquares(panel, s []float32, rows, columns, ld int) {
+	const side = 8
+	down, across := rows/side, columns/side
+	if down > 0 && across > 0 {
+		transposeAVX2(&panel[0], &s[0], ld, down, across)
+	}
+	if across*side < columns {
+		transposeGeneric(panel[across*side*PanelWidth:], s[across*side:], down*side, columns-across*side, ld)
+	}
+	if down*side < rows {
+		transposeGeneric(panel[down*side:], s[down*side*ld:], rows-down*side, columns, ld)
+	}
+}

@@ -199,35 +199,41 @@ func TestGemmIsEqualInAVX2AndAVX512(t *testing.T) {
 }
 
 func TestPackLaysOutPanels(t *testing.T) {
-	r := rand.New(rand.NewPCG(16, 17))
-	for _, k := range []int{1, 2, 5, 8, 9, 31} {
-		for _, n := range []int{1, 7, 8, 31, 32, 33, 70} {
-			ld := n + 2
-			b := random(r, (k-1)*ld+n)
-			got, intact := guarded(r, PackedLen(k, n))
-			PackB(got, b, k, n, ld)
-			transposed, ldT := make([]float32, n*(k+3)), k+3
-			for i := range k {
-				for j := range PackedLen(1, n) {
-					var want float32
-					if j < n {
-						want = b[i*ld+j]
-						transposed[j*ldT+i] = want
-					}
-					if at := j/PanelWidth*k*PanelWidth + i*PanelWidth + j%PanelWidth; got[at] != want {
-						t.Fatalf("PackB [%d,%d]: element %d,%d: got %g, want %g", k, n, i, j, got[at], want)
-					}
-				}
-			}
-			gotT, intactT := guarded(r, PackedLen(k, n))
-			PackBT(gotT, transposed, k, n, ldT)
-			if at := firstDifference(gotT, got); at >= 0 {
-				t.Fatalf("PackBT [%d,%d]: at %d got %g, want %g", k, n, at, gotT[at], got[at])
-			}
-			if !intact() || !intactT() {
-				t.Fatalf("[%d,%d]: wrote beside the packed matrix", k, n)
+	eachKernel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(16, 17))
+		for _, k := range []int{1, 2, 5, 8, 9, 16, 31} {
+			for _, n := range []int{1, 7, 8, 9, 31, 32, 33, 70} {
+				checkPacking(t, r, k, n)
 			}
 		}
+	})
+}
+
+func checkPacking(t *testing.T, r *rand.Rand, k, n int) {
+	t.Helper()
+	ld, ldT := n+2, k+3
+	b, transposed := random(r, (k-1)*ld+n), make([]float32, (n-1)*ldT+k)
+	got, intact := guarded(r, PackedLen(k, n))
+	PackB(got, b, k, n, ld)
+	for i := range k {
+		for j := range PackedLen(1, n) {
+			var want float32
+			if j < n {
+				want = b[i*ld+j]
+				transposed[j*ldT+i] = want
+			}
+			if at := j/PanelWidth*k*PanelWidth + i*PanelWidth + j%PanelWidth; got[at] != want {
+				t.Fatalf("PackB [%d,%d]: element %d,%d: got %g, want %g", k, n, i, j, got[at], want)
+			}
+		}
+	}
+	gotT, intactT := guarded(r, PackedLen(k, n))
+	PackBT(gotT, transposed, k, n, ldT)
+	if at := firstDifference(gotT, got); at >= 0 {
+		t.Fatalf("PackBT [%d,%d]: at %d got %g, want %g", k, n, at, gotT[at], got[at])
+	}
+	if !intact() || !intactT() {
+		t.Fatalf("[%d,%d]: wrote beside the packed matrix", k, n)
 	}
 }
 

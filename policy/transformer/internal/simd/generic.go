@@ -5,6 +5,7 @@ import "math"
 var generic = kernels{
 	name:            "generic",
 	gemm:            gemmGeneric,
+	transpose:       transposeGeneric,
 	dot:             dotGeneric,
 	axpy:            axpyGeneric,
 	add:             addGeneric,
@@ -85,6 +86,23 @@ func tile1x4(p product, i int, b []float32) [4]float32 {
 		at, bt = at+p.aColumn, bt+PanelWidth
 	}
 	return [4]float32{s0, s1, s2, s3}
+}
+
+// transposeGeneric sets row i of a panel to column i of s, four rows of s at a time.
+func transposeGeneric(panel, s []float32, rows, columns, ld int) {
+	q := 0
+	for ; q+4 <= rows; q += 4 {
+		s0, s1, s2, s3 := s[q*ld:][:columns], s[(q+1)*ld:][:columns], s[(q+2)*ld:][:columns], s[(q+3)*ld:][:columns]
+		for i, v := range s0 {
+			row := (*[4]float32)(panel[i*PanelWidth+q:])
+			row[0], row[1], row[2], row[3] = v, s1[i], s2[i], s3[i]
+		}
+	}
+	for ; q < rows; q++ {
+		for i, v := range s[q*ld:][:columns] {
+			panel[i*PanelWidth+q] = v
+		}
+	}
 }
 
 func dotGeneric(a, b []float32) float32 {

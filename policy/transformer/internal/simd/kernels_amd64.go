@@ -7,6 +7,7 @@ import "golang.org/x/sys/cpu"
 var avx512 = kernels{
 	name:            "avx512",
 	gemm:            tiling{rows: 14, columns: 32, run: tileAVX512}.gemm,
+	transpose:       transposeSquares,
 	dot:             dotAVX512,
 	axpy:            axpyAVX512,
 	add:             addAVX512,
@@ -28,6 +29,7 @@ var avx512 = kernels{
 var avx2 = kernels{
 	name:            "avx2",
 	gemm:            tiling{rows: 6, columns: 16, run: tileAVX2}.gemm,
+	transpose:       transposeSquares,
 	dot:             dotAVX2,
 	axpy:            axpyAVX2,
 	add:             addAVX2,

@@ -23,6 +23,7 @@ type kernels struct {
 	name string
 
 	gemm            func(p product)
+	transpose       func(panel, s []float32, rows, columns, ld int)
 	dot             func(a, b []float32) float32
 	axpy            func(dst, src []float32, s float32)
 	add             func(dst, src []float32)

@@ -169,3 +169,8 @@ func rotaryAVX2(lo []float32, hi []float32, cos []float32, sin []float32, sign f
 //
 //go:noescape
 func adamWAVX2(p []float32, m []float32, v []float32, g []float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, step float32, unbias float32, epsilon float32, keep float32)
+
+// transposeAVX2 sets row i of a panel, i in 0..8·blocks−1, to column i of 8·groups rows of src.
+//
+//go:noescape
+func transposeAVX2(dst *float32, src *float32, ld int, groups int, blocks int)

@@ -13,5 +13,6 @@ func main() {
 		peak(s)
 		rowOperations(s)
 	}
+	transpose()
 	build.Generate()
 }
