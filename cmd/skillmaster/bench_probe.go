@@ -190,7 +190,10 @@ type script struct {
 
 // play succeeds if its luck is below its chance. An episode that succeeds takes 20 % to 80 % of the horizon, less what the
 // edit saves. The luck is that of the seed, or of seed and bank where the arms do not share it.
-func (s script) play(_ context.Context, a probe.Arm) (episode.Trajectory, error) {
+func (s script) play(ctx context.Context, a probe.Arm) (episode.Trajectory, error) {
+	if err := ctx.Err(); err != nil {
+		return episode.Trajectory{}, err
+	}
 	edited := a.Must != ""
 	rng := a.Seed.Derive("luck").Rand()
 	if a.Seed.Derive("shared luck").Rand().Float64() >= s.shared {
