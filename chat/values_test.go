@@ -13,6 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/entity.json; run testdata/make_tokenizer_values.py afterwards")
 
+// stored are the tokenizers of testdata.
+var stored = []string{"gpt2", "qwen", "llama3", "common", "entity"}
+
 // values are what Hugging Face's tokenizers make of texts: testdata/values.json, by make_tokenizer_values.py.
 type values struct {
 	Texts      []string `json:"texts"`
@@ -56,7 +59,7 @@ func TestIDsEqualHuggingFace(t *testing.T) {
 	if err := json.Unmarshal(readTestdata(t, "values.json"), &v); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"gpt2", "qwen", "llama3", "entity"} {
+	for _, name := range stored {
 		tok := loadTestdata(t, name+".json")
 		want := v.Tokenizers[name]
 		if got := tok.VocabSize(); got != want.Size {
@@ -91,7 +94,7 @@ func split(tok *Tokenizer, ids []int32) []string {
 }
 
 func TestSaveIsStable(t *testing.T) {
-	for _, name := range []string{"gpt2", "qwen", "llama3", "entity"} {
+	for _, name := range stored {
 		once := save(t, loadTestdata(t, name+".json"))
 		again, err := Load(bytes.NewReader(once))
 		if err != nil {

@@ -6,7 +6,8 @@ which writes entity.json with our own trainer:
     python make_tokenizer_values.py
 
 It reads corpus.txt and entity.json and writes gpt2.json, qwen.json and llama3.json (small tokenizers with the
-pre-tokenizers of those models, trained on corpus.txt) and values.json (texts, and their ids under each tokenizer).
+pre-tokenizers of those models, trained on corpus.txt), common.json (with patterns of our own, one after another) and
+values.json (texts, and their ids under each tokenizer).
 """
 
 import json
@@ -16,6 +17,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+COMMON = [r"(?i:the|mug)| ?[A-Za-zé]+|\d+|\s+|[^\sA-Za-z\d]{1,2}", r"\n|[c-d]\D"]
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 TAGS = ["<think>", "</think>"]
 
@@ -54,13 +56,12 @@ def texts():
     return TEXTS + ["".join(rng.choice(POOL) for _ in range(rng.randrange(1, 30))) for _ in range(150)]
 
 
-def train(normalizer, pattern, ignore_merges):
+def train(normalizer, patterns, ignore_merges, use_regex=False):
     tok = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     tok.normalizer = normalizer
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)
-    tok.pre_tokenizer = level
-    if pattern is not None:
-        tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), level])
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+    splits = [pre_tokenizers.Split(Regex(p), "isolated") for p in patterns]
+    tok.pre_tokenizer = pre_tokenizers.Sequence(splits + [level]) if splits else level
     tok.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=700, min_frequency=2, special_tokens=SPECIAL,
@@ -86,9 +87,10 @@ def encode(tok, special_as_text=False):
 
 def main():
     toks = {
-        "gpt2": train(None, None, False),
-        "qwen": train(normalizers.NFC(), QWEN, False),
-        "llama3": train(None, LLAMA3, True),
+        "gpt2": train(None, [], False, use_regex=True),
+        "qwen": train(normalizers.NFC(), [QWEN], False),
+        "llama3": train(None, [LLAMA3], True),
+        "common": train(None, COMMON, False, use_regex=True),
     }
     for name, tok in toks.items():
         tok.save(name + ".json", pretty=False)
