@@ -53,9 +53,6 @@ func Normalise(returns []float64, measured []bool, turns []int, n Norm) ([]float
 	if measured != nil && len(measured) != g || turns != nil && len(turns) != g {
 		panic(fmt.Sprintf("grpo: %d returns, %d measured, %d turns", g, len(measured), len(turns)))
 	}
-	if n.Rule > LeaveOneOut {
-		panic(fmt.Sprintf("grpo: unknown rule %d", n.Rule))
-	}
 	if !(n.Floor >= 0) {
 		panic(fmt.Sprintf("grpo: floor %v of the standard deviation", n.Floor))
 	}
@@ -134,8 +131,10 @@ func (n Norm) advantage(r row, rows []row, p Population) float64 {
 			all += o.count
 		}
 		return d * all / (all - r.count)
+	case Centre:
+		return d
 	}
-	return d
+	panic(fmt.Sprintf("grpo: unknown rule %d", n.Rule))
 }
 
 // Variant names a way to turn a group's returns into advantages.

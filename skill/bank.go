@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -261,7 +260,7 @@ func (b Bank) Continue(prior Bank) Bank {
 }
 
 // MarshalJSON writes the bank in the public form (see [WritePublic]) on one line.
-func (b Bank) MarshalJSON() ([]byte, error) { return json.Marshal(b.public()) }
+func (b Bank) MarshalJSON() ([]byte, error) { return b.public().MarshalJSON() }
 
 // UnmarshalJSON reads what MarshalJSON writes. It is as strict as [ReadPublic], but lets through texts that are longer
 // than the default limits, since the bank may have been made under others.

@@ -10,7 +10,7 @@ import (
 // repair looks for the one call that a reply may mean. strict is what a strict reading made of it, and stays if there is
 // none or more than one.
 func repair(reply string, strict Call) Call {
-	body, at := reply, 0
+	body, at := reply, templateReasoning(reply)
 	var found []Call
 	for at < len(body) {
 		next := strings.IndexAny(body[at:], "{<")
@@ -23,7 +23,7 @@ func repair(reply string, strict Call) Call {
 			continue
 		}
 		c, n, ok := looseObject(body[at:])
-		if ok && at >= templateReasoning(reply) {
+		if ok {
 			c.Offset, c.Raw = at, body[at:at+n]
 			found = append(found, c)
 			at += n
@@ -42,6 +42,9 @@ func repair(reply string, strict Call) Call {
 	c := found[0]
 	c.Prose = strict.Prose
 	c.Repaired = append(c.Repaired, mended(reply, found)...)
+	if len(c.Repaired) == 0 {
+		c.Repaired = []string{Trailing}
+	}
 	slices.Sort(c.Repaired)
 	return c
 }
@@ -113,11 +116,9 @@ func mended(reply string, found []Call) []string {
 		}
 	}
 	tagged, ended := strings.Count(text, callOpen), strings.Count(text, callClose)
-	fenced := strings.Contains(text, "```")
 	note(Deduplicated, len(found) > 1)
-	note(Fenced, fenced)
+	note(Fenced, strings.Contains(text, "```"))
 	note(Untagged, tagged == 0)
 	note(Unclosed, tagged > ended || strings.Count(text, thinkOpen) > strings.Count(text, thinkClose))
-	note(Trailing, len(out) == 0)
 	return out
 }
