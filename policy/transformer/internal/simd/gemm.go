@@ -62,7 +62,7 @@ type product struct {
 //
 // Each element is summed over ascending k from 0 by fused multiply-adds in one accumulator, which is then added to C if
 // accumulate. So a row of C depends on its own row of A alone, to the last bit, whatever else is computed with it.
-// (generic rounds the product before it adds; its rows are as independent.)
+// (generic may round the product before it adds; its rows are as independent.)
 func Gemm(c []float32, ldc int, a []float32, lda int, m, n, k int, packed []float32, packedK, k0 int, accumulate bool) {
 	checkProduct("Gemm", c, ldc, m, n, k, packed, packedK, k0)
 	checkMatrix("Gemm", "a", len(a), m, k, lda)

@@ -151,6 +151,13 @@ var rowOperations = []rowOperation{
 			return 0
 		},
 		func(x [][]float64) float64 { rmsNormGradient(x[0], x[1], x[2], x[3], x[4], 1e-3); return 0 }, 0},
+	{"Rotary", 4,
+		func(x [][]float32) float64 { active.rotary(x[0], x[1], x[2], x[3], -1); return 0 },
+		func(x [][]float64) float64 {
+			return each(x, func(i int) {
+				x[0][i], x[1][i] = x[0][i]*x[2][i]+x[1][i]*x[3][i], x[1][i]*x[2][i]-x[0][i]*x[3][i]
+			})
+		}, 0},
 	{"AdamW", 4,
 		func(x [][]float32) float64 { AdamW(x[0], x[1], x[2], x[3], adamWStep); return 0 },
 		func(x [][]float64) float64 { adamW(x[0], x[1], x[2], x[3]); return 0 }, 2},

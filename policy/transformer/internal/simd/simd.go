@@ -5,10 +5,9 @@
 // SKILLMASTER_KERNEL (generic, avx2, avx512) overrides the choice. Results of avx2 and avx512 are bit-identical in
 // every function; those of generic differ by rounding, because plain Go has no fused float32 multiply-add.
 //
-// No function keeps its arguments, starts goroutines or allocates memory that outlives it, so all are safe for
-// concurrent use on slices that do not overlap with what another call writes. Lengths that do not fit panic: they are
-// mistakes of the caller. Empty rows are allowed and do nothing. NaN and infinities go through as in IEEE arithmetic
-// unless a function says otherwise.
+// No function keeps its arguments or starts goroutines, and all are safe for concurrent use on slices that do not overlap
+// with what another call writes. Lengths that do not fit panic: they are mistakes of the caller. Empty rows are allowed
+// and do nothing. NaN and infinities go through as in IEEE arithmetic unless a function says otherwise.
 package simd
 
 import (
