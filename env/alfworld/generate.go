@@ -99,9 +99,13 @@ func (d *draft) drawRoomKind() {
 	d.room = d.facts.rooms[d.pick(d.weights)]
 }
 
+// The fewest and most receptacles of a released room.
+const fewest, most = 6, 54
+
 // drawReceptacles draws how many receptacles of each type there are, a number between two that were observed. It
-// returns false if the family's lamp could stand on none.
+// returns false if they are too few or too many, or the family's lamp could stand on none.
 func (d *draft) drawReceptacles() bool {
+	total := 0
 	d.stands = make(map[string]int, len(d.room.receptacles))
 	for _, c := range d.room.receptacles {
 		u := d.r.Float64() * float64(len(c.counts)-1)
@@ -109,7 +113,11 @@ func (d *draft) drawReceptacles() bool {
 		a, b := c.counts[int(low)], c.counts[int(low)+1]
 		if n := int(math.Round(float64(a) + part*float64(b-a))); n > 0 {
 			d.stands[c.name] = n
+			total += n
 		}
+	}
+	if total < fewest || total > most {
+		return false
 	}
 	return d.task.family != LookInLight || slices.ContainsFunc(d.lamp().on, func(w weighted) bool { return d.stands[w.name] > 0 })
 }

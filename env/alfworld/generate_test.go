@@ -1,0 +1,258 @@
+package alfworld
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	"skillmaster/episode"
+)
+
+// generated makes n games of the families in turn.
+func generated(t testing.TB, n int, difficulty float64) []*Game {
+	t.Helper()
+	games := make([]*Game, n)
+	for i := range games {
+		g, err := Generate(Families()[i%6], episode.Seed(i), difficulty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		games[i] = g
+	}
+	return games
+}
+
+func TestGenerateIsDeterministic(t *testing.T) {
+	a, b := generated(t, 60, 0.5), generated(t, 60, 0.5)
+	for i := range a {
+		if !reflect.DeepEqual(a[i].Spec(), b[i].Spec()) {
+			t.Fatalf("game %d differs when made again", i)
+		}
+	}
+	if reflect.DeepEqual(a[0].Spec(), a[6].Spec()) {
+		t.Error("two seeds gave the same game")
+	}
+}
+
+func TestGenerateRefuses(t *testing.T) {
+	for _, c := range []struct {
+		f          Family
+		difficulty float64
+	}{{0, 0}, {families, 0}, {PickAndPlace, -0.1}, {PickAndPlace, 1.1}, {PickAndPlace, math.NaN()}} {
+		if _, err := Generate(c.f, 1, c.difficulty); err == nil {
+			t.Errorf("Generate(%v, difficulty %v) gave no error", c.f, c.difficulty)
+		}
+	}
+}
+
+// TestGeneratedGamesAreSound checks what every released game has.
+func TestGeneratedGamesAreSound(t *testing.T) {
+	for _, difficulty := range []float64{0, 1} {
+		for i, g := range generated(t, 1500, difficulty) {
+			if n := len(g.Receptacles); n < fewest || n > most {
+				t.Errorf("game %d has %d receptacles", i, n)
+			}
+			if n := len(g.Locations[g.Start].Receptacles); n != 0 {
+				t.Errorf("game %d starts where %d receptacles stand", i, n)
+			}
+			if m, ok := parseSentence(g.Task); !ok || m != (sentence{g.Goal.Family, g.Goal.Object, g.Goal.Target}) {
+				t.Errorf("game %d: its sentence %q does not say its goal %+v", i, g.Task, g.Goal)
+			}
+			checkStart(t, i, g)
+		}
+	}
+}
+
+// checkStart checks that enough objects of the goal are where they may be at the start and nowhere else.
+func checkStart(t *testing.T, i int, g *Game) {
+	t.Helper()
+	task := sentence{g.Goal.Family, g.Goal.Object, g.Goal.Target}
+	found := 0
+	for o, object := range g.Objects {
+		if object.Class != g.GoalObject() {
+			continue
+		}
+		places := g.Places(o)
+		if len(places) > 0 {
+			found++
+		}
+		for _, r := range places {
+			if class := g.Classes[g.Receptacles[r].Class]; !task.mayStartIn(class) {
+				t.Errorf("game %d (%s): %s starts in a %s", i, g.Task, object.Name, class)
+			}
+		}
+		if need := treatable[g.Goal.Family]; object.Traits&need != need {
+			t.Errorf("game %d (%s): %s cannot be treated", i, g.Task, object.Name)
+		}
+	}
+	if found == 0 || g.Goal.Family == PickTwo && found < 2 {
+		t.Errorf("game %d (%s): %d objects to find", i, g.Task, found)
+	}
+	if g.Goal.Family != LookInLight && !g.CanContain(g.GoalTarget(), g.GoalObject()) {
+		t.Errorf("game %d (%s): its target cannot hold its object", i, g.Task)
+	}
+}
+
+// roomCounts are means over the games of one kind of room, and shares over their receptacles.
+type roomCounts struct{ games, receptacles, objects, shared, openable, twice float64 }
+
+func (c roomCounts) means() [5]float64 {
+	return [5]float64{c.receptacles / c.games, c.objects / c.games, c.shared / c.receptacles, c.openable / c.receptacles, c.twice / c.objects}
+}
+
+// TestGeneratedRoomsAreLikeReal compares means with those of the a tenth of the train games. Tolerances: 10 % of the
+// means of receptacles and objects; 4 points of the shares that stand together or can be opened; 2 points of the share
+// of objects in two receptacles.
+func TestGeneratedRoomsAreLikeReal(t *testing.T) {
+	tolerance := func(real [5]float64) [5]float64 {
+		return [5]float64{0.1 * real[0], 0.1 * real[1], 0.04, 0.04, 0.02}
+	}
+	want, got := map[string]*roomCounts{}, map[string]*roomCounts{}
+	for _, g := range rawGames(t, "train.jsonl.gz", 10) {
+		count(want, g.kind, g.counts())
+	}
+	for i := range 3000 {
+		d := newDraft(Families()[i%6], episode.Seed(i), 0)
+		g, err := d.game("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(got, d.room.kind, countRoom(g))
+	}
+	for kind, real := range want {
+		made := got[kind].means()
+		for i, tol := range tolerance(real.means()) {
+			if math.Abs(made[i]-real.means()[i]) > tol {
+				t.Errorf("%s: receptacles, objects, shared, openable, twice are %.3v, in real games %.3v", kind, made, real.means())
+				break
+			}
+		}
+		t.Logf("%-10s made %.3f, real %.3f", kind, made, real.means())
+	}
+}
+
+func count(all map[string]*roomCounts, kind string, c roomCounts) {
+	if all[kind] == nil {
+		all[kind] = &roomCounts{}
+	}
+	a := all[kind]
+	a.games++
+	a.receptacles += c.receptacles
+	a.objects += c.objects
+	a.shared += c.shared
+	a.openable += c.openable
+	a.twice += c.twice
+}
+
+func countRoom(g *Game) roomCounts {
+	c := roomCounts{receptacles: float64(len(g.Receptacles))}
+	for _, r := range g.Receptacles {
+		if len(g.Locations[r.Location].Receptacles) > 1 {
+			c.shared++
+		}
+		if r.Openable {
+			c.openable++
+		}
+	}
+	for o, object := range g.Objects {
+		if object.Traits&Pickupable == 0 {
+			continue
+		}
+		c.objects++
+		if len(g.Places(o)) > 1 {
+			c.twice++
+		}
+	}
+	return c
+}
+
+// counts does for a released game what countRoom does.
+func (g rawGame) counts() roomCounts {
+	c := roomCounts{receptacles: float64(len(g.receptacles)), objects: float64(len(g.pickupable))}
+	at := map[string]int{}
+	for _, l := range g.at {
+		at[l]++
+	}
+	for r := range g.receptacles {
+		if at[g.at[r]] > 1 {
+			c.shared++
+		}
+		if g.openable[r] {
+			c.openable++
+		}
+	}
+	for o := range g.pickupable {
+		if len(g.in[o]) > 1 {
+			c.twice++
+		}
+	}
+	return c
+}
+
+// rawGames reads one in so many games of a file.
+func rawGames(t testing.TB, name string, every int) []rawGame {
+	t.Helper()
+	file, err := os.Open(dataFile(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var games []rawGame
+	lines := bufio.NewScanner(zip)
+	lines.Buffer(nil, 1<<24)
+	for i := 0; lines.Scan(); i++ {
+		if i%every != 0 {
+			continue
+		}
+		g, err := parseRaw(lines.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		games = append(games, g)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return games
+}
+
+// TestDifficultySpreadsObjects checks that objects asked for lie in less usual receptacles in harder games.
+func TestDifficultySpreadsObjects(t *testing.T) {
+	var usual [3]float64
+	for i, difficulty := range []float64{0, 0.5, 1} {
+		n := 0.0
+		for _, g := range generated(t, 600, difficulty) {
+			for o, object := range g.Objects {
+				if object.Class != g.GoalObject() {
+					continue
+				}
+				for _, r := range g.Places(o) {
+					n++
+					usual[i] += household().where(g.Goal.Object, g.Classes[g.Receptacles[r].Class]).held
+				}
+			}
+		}
+		usual[i] /= n
+	}
+	if !slices.IsSortedFunc(usual[:], func(a, b float64) int { return cmp.Compare(b, a) }) || usual[2] > 0.7*usual[0] {
+		t.Errorf("mean chance of the receptacles that hold the objects, by difficulty 0, 0.5, 1: %.3f", usual)
+	}
+	t.Logf("mean chance by difficulty 0, 0.5, 1: %.3f", usual)
+}
+
+func BenchmarkGenerate(b *testing.B) {
+	for i := 0; b.Loop(); i++ {
+		if _, err := Generate(Families()[i%6], episode.Seed(i), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
