@@ -255,6 +255,25 @@ func TestRetireArchives(t *testing.T) {
 	reread(t, after)
 }
 
+// Candidates of one bank share nothing that either of them can change.
+func TestCandidatesAreApart(t *testing.T) {
+	b := Bank{}
+	propose := func(b Bank, category string) Bank {
+		after, o := b.Apply(Edit{Op: Propose, Category: category, Title: "Of " + category, Principle: "About " + category}, Permission{})
+		if o != Added {
+			t.Fatal(o)
+		}
+		return after
+	}
+	for i := range 20 {
+		x, y := propose(b, fmt.Sprint("x", i)), propose(b, fmt.Sprint("y", i))
+		if x.content().sum() != x.Hash() || x.Skills()[i].Category != fmt.Sprint("x", i) {
+			t.Fatalf("%d skills: the second candidate changed the first", i)
+		}
+		b = []Bank{x, y}[i%2]
+	}
+}
+
 // The hash of this bank is part of every journal: if it changes, so does the format, and its version has to.
 func TestHashIsStable(t *testing.T) {
 	const want = "4b18022c9dad8c11d97f24da4eb066a097b3566686df504cd82b26bd36c8b1fe"

@@ -34,6 +34,7 @@ func TestParseCall(t *testing.T) {
 		{"a call in the template's reasoning", proposeCall + "</think>" + keepCall, Kept, "", kept, 8 + len(proposeCall), false},
 		{"nothing but a call in reasoning", "<think>" + keepCall + "</think>", Unparsable, "no <tool_call>", Edit{}, 15 + len(keepCall), false},
 		{"reasoning left open", "<think>" + keepCall, Unparsable, "not closed", Edit{}, 0, false},
+		{"reasoning behind the call", keepCall + "<think>x</think>", Kept, "", kept, 0, false},
 		{"white space in the tags", "<tool_call>\n{\"name\": \"keep_skill\"}\n</tool_call>\n", Kept, "", Edit{Op: Keep}, 0, false},
 		{"prose with braces", "I {about travel} say: " + keepCall + " done", Kept, "", kept, 22, true},
 		{"the tag in prose", "In <tool_call> tags: " + keepCall, Kept, "", kept, 21, true},

@@ -1,6 +1,6 @@
 package skill
 
-// Commit is one entry of a bank's journal: a candidate became the bank.
+// Commit is one entry of a bank's journal: a candidate became the bank. Nobody changes one after it was made.
 type Commit struct {
 	Parent     string     `json:"parent"` // hash of the bank before
 	Hash       string     `json:"hash"`   // of the bank after
