@@ -305,7 +305,35 @@ func (c *compiler) rules() error {
 	}
 	g.goalObject = c.classes[strings.ToLower(g.Goal.Object)]
 	g.goalTarget = c.classes[strings.ToLower(g.Goal.Target)]
+	g.roles = make([]role, len(g.Classes))
+	for i, name := range g.Classes {
+		g.roles[i] = roleOf[strings.ToLower(name)]
+	}
+	c.goal()
 	return nil
+}
+
+// goalTraits are what an object must allow for the family's goal to be about it.
+var goalTraits = [families]Traits{CleanAndPlace: Cleanable, HeatAndPlace: Heatable, CoolAndPlace: Coolable}
+
+// goal lists what the goal can be about.
+func (c *compiler) goal() {
+	g := c.g
+	g.goalObjects, g.goalLamps = make(bitset, g.layout.perObjects), make(bitset, g.layout.perObjects)
+	need := goalTraits[g.Goal.Family]
+	for i, o := range g.Objects {
+		if g.goalObject != 0 && o.Class == g.goalObject && o.Traits&need == need {
+			g.goalObjects.add(i)
+		}
+		if g.goalTarget != 0 && o.Class == g.goalTarget && o.Traits&Toggleable != 0 {
+			g.goalLamps.add(i)
+		}
+	}
+	for i, r := range g.Receptacles {
+		if g.Goal.Family != LookInLight && g.goalTarget != 0 && r.Class == g.goalTarget {
+			g.goalReceptacles = append(g.goalReceptacles, int16(i))
+		}
+	}
 }
 
 // walkthrough puts its commands in names.

@@ -171,6 +171,21 @@ type Object struct {
 	Traits Traits
 }
 
+// role is what a class is good for beyond holding things.
+type role uint8
+
+const (
+	_ role = iota
+	sink
+	microwave
+	fridge
+	knife
+)
+
+var roleOf = map[string]role{
+	"sinkbasin": sink, "sink": sink, "microwave": microwave, "fridge": fridge, "knife": knife, "butterknife": knife,
+}
+
 // Receptacle is a receptacle of a game; its number is its index in Game.Receptacles.
 type Receptacle struct {
 	ID, Name string
@@ -202,6 +217,10 @@ type Game struct {
 	Annotations []string
 
 	goalObject, goalTarget Class
+	goalObjects            bitset     // objects that the goal can be about
+	goalReceptacles        []int16    // of the goal's class; none for LookInLight
+	goalLamps              bitset     // lamps of the goal's class that can be switched
+	roles                  []role     // of each class
 	canContain             bitset     // [class of receptacle * len(Classes) + class of object]
 	inside                 [][2]int16 // object, vessel; ascending
 	layout                 layout

@@ -1,0 +1,190 @@
+package alfworld
+
+import (
+	"math/bits"
+	"slices"
+
+	"skillmaster/episode"
+)
+
+// Admissible lists the actions possible now, sorted. Callers share the list and must not change it.
+func (s *State) Admissible() []episode.Action {
+	if s.admissible == nil {
+		s.commands = s.appendCommands(s.commands[:0])
+		s.admissible = slices.Clone(s.commands)
+	}
+	return s.admissible
+}
+
+// appendCommands goes through the verbs in the order of their first words.
+func (s *State) appendCommands(as []episode.Action) []episode.Action {
+	g, p := s.game, s.text
+	here := p.here[s.location]
+	as = s.appendTreatments(as, VerbClean, here)
+	for _, r := range here {
+		if g.Receptacles[r].Openable && s.Opened(int(r)) {
+			as = append(as, p.closeR[r])
+		}
+	}
+	as = s.appendTreatments(as, VerbCool, here)
+	as = s.appendExamines(as, here)
+	as = s.appendGoTos(as)
+	as = s.appendTreatments(as, VerbHeat, here)
+	if p.wording == Move {
+		as = append(as, "help")
+	}
+	as = append(as, "inventory", "look")
+	if p.wording == Move {
+		as = s.appendPuts(as, "move ", " to ", here)
+	}
+	for _, r := range here {
+		if g.Receptacles[r].Openable && !s.Opened(int(r)) {
+			as = append(as, p.open[r])
+		}
+	}
+	if p.wording == Put {
+		as = s.appendPuts(as, "put ", " in/on ", here)
+	}
+	as = s.appendSlices(as)
+	as = s.appendTakes(as, here)
+	return s.appendUses(as, here)
+}
+
+func (s *State) appendTreatments(as []episode.Action, v Verb, here []int16) []episode.Action {
+	if s.held < 0 {
+		return as
+	}
+	for _, r := range here {
+		if s.game.treats(Command{Verb: v, Object: s.held, Receptacle: int(r)}) {
+			as = append(as, episode.Action(v.String()+" "+s.game.Objects[s.held].Name+" with "+s.game.Receptacles[r].Name))
+		}
+	}
+	return as
+}
+
+func (s *State) appendExamines(as []episode.Action, here []int16) []episode.Action {
+	held := s.held >= 0
+	for _, r := range here {
+		if held && s.game.Objects[s.held].Name < s.game.Receptacles[r].Name {
+			as, held = append(as, s.text.examineO[s.held]), false
+		}
+		as = append(as, s.text.examine[r])
+	}
+	if held {
+		as = append(as, s.text.examineO[s.held])
+	}
+	return as
+}
+
+// appendGoTos appends all but those that lead here.
+func (s *State) appendGoTos(as []episode.Action) []episode.Action {
+	from := 0
+	for _, to := range s.text.goHere[s.location] {
+		as = append(as, s.text.goTo[from:to]...)
+		from = int(to) + 1
+	}
+	return append(as, s.text.goTo[from:]...)
+}
+
+func (s *State) appendPuts(as []episode.Action, verb, between string, here []int16) []episode.Action {
+	if s.held < 0 {
+		return as
+	}
+	for _, r := range here {
+		if s.Can(Command{Verb: VerbPut, Object: s.held, Receptacle: int(r)}) {
+			as = append(as, episode.Action(verb+s.game.Objects[s.held].Name+between+s.game.Receptacles[r].Name))
+		}
+	}
+	return as
+}
+
+func (s *State) appendSlices(as []episode.Action) []episode.Action {
+	g := s.game
+	if s.held < 0 || g.roles[g.Objects[s.held].Class] != knife {
+		return as
+	}
+	for _, o := range s.text.objectAt {
+		if s.text.sliceable.has(int(o)) && s.sets.near(&g.layout, int(o)).has(s.location) {
+			as = append(as, episode.Action("slice "+g.Objects[o].Name+" with "+g.Objects[s.held].Name))
+		}
+	}
+	return as
+}
+
+// appendTakes sorts pairs of an object's rank and a receptacle's, packed into one number.
+func (s *State) appendTakes(as []episode.Action, here []int16) []episode.Action {
+	if s.held >= 0 {
+		return as
+	}
+	p := s.text
+	s.pairs = s.pairs[:0]
+	for _, r := range here {
+		if !s.reach(int(r)) {
+			continue
+		}
+		for w, x := range s.sets.in(&s.game.layout, int(r)) {
+			for x &= p.pickupable[w]; x != 0; x &= x - 1 {
+				o := w<<6 + bits.TrailingZeros64(x)
+				s.pairs = append(s.pairs, uint32(p.objectRank[o])<<16|uint32(p.receptacleRank[r]))
+			}
+		}
+	}
+	slices.Sort(s.pairs)
+	for _, k := range s.pairs {
+		as = append(as, p.takeOf(s.game, int(p.objectAt[k>>16]), int(p.receptacleAt[k&0xffff])))
+	}
+	return as
+}
+
+func (s *State) appendUses(as []episode.Action, here []int16) []episode.Action {
+	p := s.text
+	s.pairs = s.pairs[:0]
+	for w, x := range p.toggleable {
+		if x == 0 {
+			continue
+		}
+		var in uint64
+		for _, r := range here {
+			in |= s.sets.in(&s.game.layout, int(r))[w]
+		}
+		for x &= in; x != 0; x &= x - 1 {
+			s.pairs = append(s.pairs, uint32(p.objectRank[w<<6+bits.TrailingZeros64(x)]))
+		}
+	}
+	slices.Sort(s.pairs)
+	for _, k := range s.pairs {
+		as = append(as, p.use[p.objectAt[k]])
+	}
+	return as
+}
+
+// Text is a command as an action, in the wording of the state; slicing is with what is held.
+func (s *State) Text(c Command) episode.Action {
+	g := s.game
+	var object, receptacle string
+	if c.Object >= 0 {
+		object = g.Objects[c.Object].Name
+	}
+	if c.Receptacle >= 0 {
+		receptacle = g.Receptacles[c.Receptacle].Name
+	}
+	text := c.Verb.String()
+	switch c.Verb {
+	case VerbLook, VerbInventory, VerbHelp:
+	case VerbGo, VerbOpen, VerbClose, VerbUse, VerbExamine:
+		text += " " + object + receptacle // one of them is empty
+	case VerbTake:
+		text += " " + object + " from " + receptacle
+	case VerbPut:
+		if s.text.wording == Put {
+			text += " " + object + " in/on " + receptacle
+		} else {
+			text = "move " + object + " to " + receptacle
+		}
+	case VerbClean, VerbHeat, VerbCool:
+		text += " " + object + " with " + receptacle
+	case VerbSlice:
+		text += " " + object + " with " + g.Objects[s.held].Name
+	}
+	return episode.Action(text)
+}
