@@ -295,7 +295,7 @@ func TestRandomEdits(t *testing.T) {
 	}
 	var b Bank
 	counts := map[Outcome]int{}
-	for range 3000 {
+	for range 1500 {
 		e := Edit{Op: Op(r.IntN(4)), Category: []string{"a", "b", General, "x y"}[r.IntN(4)], Title: word() + " " + word(), Principle: word() + " " + word() + " " + word()}
 		if n := b.Len(); n > 0 && r.IntN(4) > 0 {
 			s := b.Skills()[r.IntN(n)]

@@ -228,7 +228,7 @@ func TestFormatCallRoundTrip(t *testing.T) {
 		}
 		return s.String()
 	}
-	for range 5000 {
+	for range 1500 {
 		e := Edit{Op: Op(r.IntN(3)), Reason: text()}
 		switch e.Op {
 		case Propose:
