@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/episode"
@@ -169,23 +171,37 @@ func (t *Trainer) warmRound(ctx context.Context, s *state, w *warm) error {
 	from := s.Round * cfg.Round
 	to := min(cfg.Updates, from+cfg.Round)
 	var tally warmTally
+	demos, err := t.demonstrations(ctx, w, from)
+	if err != nil {
+		return err
+	}
 	for u := from; u < to; u++ {
 		t.progress(s, "update", u, cfg.Updates)
-		demos, err := t.demonstrations(ctx, w, u)
-		if err != nil {
+		data, cut := cloneData(demos, cfg.Observation, t.Context)
+		var stats policy.Stats
+		var next []episode.Trajectory
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() (err error) {
+			if stats, err = t.Learner.Update(ctx, data, cfg.optim(u)); err != nil {
+				return fmt.Errorf("update %d: %w", u, err)
+			}
+			return nil
+		})
+		if u+1 < to { // the next update's, meanwhile
+			g.Go(func() (err error) {
+				next, err = t.demonstrations(ctx, w, u+1)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
 			return err
 		}
-		watch.lap("demonstrate")
-		data, cut := cloneData(demos, cfg.Observation, t.Context)
-		stats, err := t.Learner.Update(ctx, data, cfg.optim(u))
-		if err != nil {
-			return fmt.Errorf("update %d: %w", u, err)
-		}
-		watch.lap("update")
 		s.PolicyVersion++
 		s.Tokens += int64(stats.Tokens)
 		tally.add(demos, cut, stats)
+		demos = next
 	}
+	watch.lap("update")
 	tally.metrics(r.Metrics)
 	s.Round++
 	return t.keep(ctx, s, r)

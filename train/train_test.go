@@ -101,31 +101,59 @@ func hallTokenizer(t *testing.T, cfg Config, world envtest.World, p Panels) *cha
 
 func hallConfig() Config {
 	c := Default()
-	c.Iterations, c.Tasks, c.Group, c.Evaluate = 3, 2, 3, 2
-	c.Warm.Updates, c.Warm.Round, c.Warm.Tokens, c.Warm.RateWarmUp = 30, 15, 600, 5
+	c.Iterations, c.Tasks, c.Group, c.Evaluate = 3, 3, 4, 2
+	c.Warm.Updates, c.Warm.Round, c.Warm.Tokens, c.Warm.RateWarmUp = 300, 150, 600, 5
 	c.Warm.Rate = 5e-3
 	c.Probe.Tasks = 2
 	c.Gate.Rule, c.Gate.Tasks = probe.Always, 2
 	return c
 }
 
+// undisturbed is the run of hallConfig with two workers, made once.
+var undisturbed = sync.OnceValues(func() (*memory, error) {
+	m := &memory{}
+	t := &testing.T{} // halls fails it only where the test that asked would fail too
+	return m, halls(t, hallConfig(), 2, m).Run(context.Background(), Checkpoint{})
+})
+
+func wholeRun(t *testing.T) *memory {
+	t.Helper()
+	m, err := undisturbed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // Two runs of the same seed leave the same records and the same weights, with one worker and with two.
 func TestSameSeedSameRun(t *testing.T) {
-	var runs []*memory
-	for _, workers := range []int{1, 2} {
-		m := &memory{}
-		if err := halls(t, hallConfig(), workers, m).Run(t.Context(), Checkpoint{}); err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, m)
+	whole, single := wholeRun(t), &memory{}
+	if err := halls(t, hallConfig(), 1, single).Run(t.Context(), Checkpoint{}); err != nil {
+		t.Fatal(err)
 	}
-	same(t, runs[0], runs[1])
-	r := runs[0].reports
+	same(t, whole, single)
+}
+
+// The run that the tests compare goes through everything there is.
+func TestWholeRun(t *testing.T) {
+	m := wholeRun(t)
+	r := m.reports
 	if n := len(r); n != 2+1+3 {
-		t.Errorf("%d reports, want two rounds of warm start, its end, and three iterations", n)
+		t.Fatalf("%d reports, want two rounds of warm start, its end, and three iterations", n)
 	}
-	if last := runs[0].checkpoints[len(r)-1]; last.Phase != Finished || last.PolicyVersion < 31 || last.Tokens == 0 {
+	if last := m.checkpoints[len(r)-1]; last.Phase != Finished || last.PolicyVersion <= hallConfig().Warm.Updates {
 		t.Errorf("the last checkpoint is %+v", last)
+	}
+	measured := 0
+	for _, x := range r {
+		for _, j := range x.Judgements {
+			if j.Verdict.Measured {
+				measured++
+			}
+		}
+	}
+	if measured == 0 {
+		t.Error("no edit was measured: the tests see nothing of the probes")
 	}
 	if len(r[2].Evaluations) != 1 || len(r[4].Evaluations) != 1 || len(r[5].Evaluations) != 1 {
 		t.Error("the held-out panel is not played after the warm start, every second iteration, and at the end")
@@ -153,10 +181,7 @@ var sameBank = cmp.Options{
 
 // A run that stops after any report and goes on from its checkpoint is the run that did not stop.
 func TestResumeFromEveryCheckpoint(t *testing.T) {
-	whole := &memory{}
-	if err := halls(t, hallConfig(), 2, whole).Run(t.Context(), Checkpoint{}); err != nil {
-		t.Fatal(err)
-	}
+	whole := wholeRun(t)
 	for i := range whole.reports {
 		rest := &memory{}
 		trainer := halls(t, hallConfig(), 2, rest)
