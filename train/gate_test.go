@@ -17,9 +17,9 @@ import (
 	"skillmaster/skill"
 )
 
-// reader is a policy that opens the doors of the colour a skill names for the animal on the wall, or else always the
-// blue ones, and takes what it finds.
-func reader() *policytest.Script {
+// reader is a policy that opens the doors of the colour a skill names for the animal on the wall, or else always
+// those of its favourite colour, and takes what it finds.
+func reader(favourite string) *policytest.Script {
 	return &policytest.Script{Say: func(_ context.Context, r policy.Request) (string, error) {
 		var told, hall string
 		tries := 0
