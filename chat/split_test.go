@@ -22,6 +22,7 @@ func TestWellKnownPatterns(t *testing.T) {
 	}{
 		{GPT2Pattern, "It's  12 o'clock!\n\nOK ", []string{"It", "'s", " ", " 12", " o", "'", "clock", "!", "\n", "\n", "OK", " "}},
 		{QwenPattern, "It'S  12 o'clock!\n\nOK ", []string{"It", "'S", " ", " ", "1", "2", " o", "'clock", "!\n\n", "OK", " "}},
+		{QwenPattern, "x'LLy x'ſa'Db 'tis", []string{"x", "'LL", "y", " x", "'ſ", "a", "'D", "b", " '", "tis"}},
 		{Llama3Pattern, "1234 (a)\n  \n  b", []string{"123", "4", " (", "a", ")\n", "  \n", " ", " b"}},
 	} {
 		f, err := cutterFor(c.pattern)

@@ -153,6 +153,29 @@ func TestWordEdges(t *testing.T) {
 	}
 }
 
+func TestCountable(t *testing.T) {
+	const word, head, middle, tail = starts | ends, starts, edge(0), ends
+	tornEnd := join(word, head) // a word and the start of another
+	for _, c := range []struct {
+		name        string
+		left, right edge
+		want        bool
+	}{
+		{"parts of a word", head, middle, true},
+		{"a word from its parts", head, tail, true},
+		{"two words", word, word, true},
+		{"the end of a word and a word", tail, word, false},
+		{"a word and the start of one", word, head, false},
+		{"a torn end and more of its word", tornEnd, middle, false},
+		{"a torn end and all the rest of its word", tornEnd, tail, true},
+		{"three words", join(word, word), word, true},
+	} {
+		if got := countable(c.left, c.right); got != c.want {
+			t.Errorf("%s: countable = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWorldTokens(t *testing.T) {
 	tok := worldTokenizer(t)
 	for _, c := range []struct {
