@@ -176,10 +176,10 @@ func TestLoadRefuses(t *testing.T) {
 			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`"format_version":"1"`), []byte(`"format_version":"2"`), 1)
 		},
 		"its layers is 4": func(h map[string]json.RawMessage) {
-			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`\"layers\":3`), []byte(`\"layers\":4`), 1)
+			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`\"layers\":2`), []byte(`\"layers\":4`), 1)
 		},
 		"layers is 0": func(h map[string]json.RawMessage) {
-			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`\"layers\":3`), []byte(`\"layers\":0`), 1)
+			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`\"layers\":2`), []byte(`\"layers\":0`), 1)
 		},
 		`step is "x"`: func(h map[string]json.RawMessage) {
 			h["__metadata__"] = bytes.Replace(h["__metadata__"], []byte(`"step":"1"`), []byte(`"step":"x"`), 1)

@@ -155,7 +155,7 @@ func TestNotFinite(t *testing.T) {
 		names  string
 	}{
 		{"model.layers.1.self_attn.v_proj.weight", infinite, "layer 1: attention"},
-		{"model.layers.2.mlp.up_proj.weight", infinite, "layer 2: feed-forward"},
+		{"model.layers.1.mlp.up_proj.weight", infinite, "layer 1: feed-forward"},
 		{"model.layers.0.mlp.down_proj.weight", infinite, "layer 1: input"},
 		{"model.embed_tokens.weight", infinite, "layer 0: input"},
 		{"model.norm.weight", infinite, "the head"},

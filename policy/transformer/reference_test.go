@@ -13,7 +13,7 @@ import (
 var variants = map[string]Config{
 	"plain":   {Vocab: 37, Width: 20, Layers: 2, Heads: 2, Hidden: 27, Context: 200, Tied: true},
 	"grouped": {Vocab: 45, Width: 24, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 10, Hidden: 33, Context: 200, RopeBase: 500},
-	"qwen":    {Vocab: 70, Width: 16, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 34, Hidden: 18, Context: 200, Tied: true, Bias: true, NormEps: 1e-5},
+	"qwen":    {Vocab: 70, Width: 16, Layers: 2, Heads: 4, KVHeads: 1, HeadDim: 34, Hidden: 18, Context: 200, Tied: true, Bias: true, NormEps: 1e-5},
 	"one":     {Vocab: 2, Width: 2, Layers: 1, Heads: 1, Hidden: 1, Context: 200, Bias: true},
 }
 
