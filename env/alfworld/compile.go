@@ -182,9 +182,13 @@ func (c *compiler) listClasses() error {
 			return fmt.Errorf("receptacle %s: %w", r.ID, err)
 		}
 	}
+	ofReceptacles := maps.Clone(spelled)
 	for _, o := range c.spec.Objects {
 		if err := add(o.Class); err != nil {
 			return fmt.Errorf("object %s: %w", o.ID, err)
+		}
+		if hasKey(ofReceptacles, strings.ToLower(o.Class)) {
+			return fmt.Errorf("object %s: class %s is one of receptacles", o.ID, o.Class)
 		}
 	}
 	if len(spelled) > math.MaxInt16 {
