@@ -18,7 +18,8 @@ type compiler struct {
 	locations   map[string]int
 	receptacles map[string]int
 	objects     map[string]int
-	classes     map[string]Class // by lower-case name
+	classes     map[string]Class  // by lower-case name
+	keys        map[string]string // see key
 }
 
 func compile(s Spec) (*Game, error) {
@@ -27,7 +28,7 @@ func compile(s Spec) (*Game, error) {
 		Annotations: slices.Clone(s.Annotations), Classes: []string{""},
 	}
 	c := compiler{
-		spec: &s, g: g, classes: map[string]Class{}, locations: map[string]int{},
+		spec: &s, g: g, keys: map[string]string{}, classes: map[string]Class{}, locations: map[string]int{},
 		receptacles: make(map[string]int, len(s.Receptacles)), objects: make(map[string]int, len(s.Objects)),
 	}
 	for _, step := range []func() error{c.check, c.listClasses, c.entities, c.name, c.facts, c.rules, c.walkthrough} {
@@ -46,6 +47,8 @@ func (c *compiler) check() error {
 		return fmt.Errorf("its goal has no family")
 	case s.Goal.Object == "" || s.Goal.Target == "":
 		return fmt.Errorf("its goal names no object class or no target class")
+	case !isID(s.Goal.Object) || !isID(s.Goal.Target):
+		return fmt.Errorf("its goal names class %q or %q, which cannot be", s.Goal.Object, s.Goal.Target)
 	case s.Goal.NearLamp && s.Goal.Family != LookInLight:
 		return fmt.Errorf("a goal of %v cannot ask for a lamp", s.Goal.Family)
 	case s.Wording >= wordings:
@@ -68,10 +71,10 @@ func (c *compiler) entities() error {
 		}
 		location := -1
 		if r.Location != "" {
-			location = c.locations[mangledKey(r.Location)]
+			location = c.locations[c.key(r.Location)]
 		}
 		c.g.Receptacles = append(c.g.Receptacles, Receptacle{
-			ID: strings.Clone(id), Class: c.classes[strings.ToLower(r.Class)], Location: int16(location), Openable: r.Openable,
+			ID: strings.Clone(id), Class: c.classes[c.key(r.Class)], Location: int16(location), Openable: r.Openable,
 		})
 	}
 	for _, o := range c.spec.Objects {
@@ -79,12 +82,12 @@ func (c *compiler) entities() error {
 		if err != nil {
 			return err
 		}
-		c.g.Objects = append(c.g.Objects, Object{ID: strings.Clone(id), Class: c.classes[strings.ToLower(o.Class)], Traits: o.Traits})
+		c.g.Objects = append(c.g.Objects, Object{ID: strings.Clone(id), Class: c.classes[c.key(o.Class)], Traits: o.Traits})
 	}
-	if err := sortByID(c.g.Receptacles, c.receptacles, func(r Receptacle) string { return r.ID }); err != nil {
+	if err := sortByID(c, c.g.Receptacles, c.receptacles, func(r Receptacle) string { return r.ID }); err != nil {
 		return err
 	}
-	if err := sortByID(c.g.Objects, c.objects, func(o Object) string { return o.ID }); err != nil {
+	if err := sortByID(c, c.g.Objects, c.objects, func(o Object) string { return o.ID }); err != nil {
 		return err
 	}
 	for i, r := range c.g.Receptacles {
@@ -103,7 +106,7 @@ func (c *compiler) listLocations() error {
 		if err != nil {
 			return fmt.Errorf("location: %w", err)
 		}
-		if key := strings.ToLower(m); !hasKey(c.locations, key) {
+		if key := c.key(m); !hasKey(c.locations, key) {
 			c.locations[key] = 0
 			c.g.Locations = append(c.g.Locations, Location{ID: strings.Clone(m)})
 		}
@@ -131,23 +134,31 @@ func (c *compiler) listLocations() error {
 		return fmt.Errorf("%d locations: more than %d", len(c.g.Locations), math.MaxInt16)
 	}
 	clear(c.locations)
-	if err := sortByID(c.g.Locations, c.locations, func(l Location) string { return l.ID }); err != nil {
+	if err := sortByID(c, c.g.Locations, c.locations, func(l Location) string { return l.ID }); err != nil {
 		return err
 	}
-	c.g.Start = c.locations[mangledKey(c.spec.Start)]
+	c.g.Start = c.locations[c.key(c.spec.Start)]
 	return nil
 }
 
 func hasKey[V any](m map[string]V, k string) bool { _, ok := m[k]; return ok }
 
-func mangledKey(id string) string { return strings.ToLower(mangler.Replace(id)) }
+// key is the lower-case mangled id; the same few hundred are asked for again and again.
+func (c *compiler) key(id string) string {
+	k, ok := c.keys[id]
+	if !ok {
+		k = strings.ToLower(mangler.Replace(id))
+		c.keys[id] = k
+	}
+	return k
+}
 
 // sortByID sorts by lower-case id, the order of the original engine, and fills the index.
-func sortByID[T any](list []T, index map[string]int, id func(T) string) error {
+func sortByID[T any](c *compiler, list []T, index map[string]int, id func(T) string) error {
 	keys := make([]string, len(list))
 	order := make([]int, len(list))
 	for i, x := range list {
-		keys[i], order[i] = strings.ToLower(id(x)), i
+		keys[i], order[i] = c.key(id(x)), i
 	}
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
 	from := slices.Clone(list)
@@ -171,7 +182,7 @@ func (c *compiler) listClasses() error {
 		if m, err := mangle(name); err != nil || m != name {
 			return fmt.Errorf("class %q: classes are plain words", name)
 		}
-		key := strings.ToLower(name)
+		key := c.key(name)
 		if other, ok := spelled[key]; !ok || name < other {
 			spelled[key] = name
 		}
@@ -187,7 +198,7 @@ func (c *compiler) listClasses() error {
 		if err := add(o.Class); err != nil {
 			return fmt.Errorf("object %s: %w", o.ID, err)
 		}
-		if hasKey(ofReceptacles, strings.ToLower(o.Class)) {
+		if hasKey(ofReceptacles, c.key(o.Class)) {
 			return fmt.Errorf("object %s: class %s is one of receptacles", o.ID, o.Class)
 		}
 	}
@@ -210,13 +221,13 @@ func (c *compiler) name() error {
 	}
 	var all []named
 	for i := range c.g.Locations {
-		all = append(all, named{strings.ToLower(c.g.Locations[i].ID), &c.g.Locations[i].Name})
+		all = append(all, named{c.key(c.g.Locations[i].ID), &c.g.Locations[i].Name})
 	}
 	for i := range c.g.Receptacles {
-		all = append(all, named{strings.ToLower(c.g.Receptacles[i].ID), &c.g.Receptacles[i].Name})
+		all = append(all, named{c.key(c.g.Receptacles[i].ID), &c.g.Receptacles[i].Name})
 	}
 	for i := range c.g.Objects {
-		all = append(all, named{strings.ToLower(c.g.Objects[i].ID), &c.g.Objects[i].Name})
+		all = append(all, named{c.key(c.g.Objects[i].ID), &c.g.Objects[i].Name})
 	}
 	slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.key, b.key) })
 	left := map[string]int{}
@@ -256,7 +267,7 @@ func (c *compiler) facts() error {
 	g.first = make(slab, g.layout.words)
 	for _, r := range c.spec.Receptacles {
 		if r.Opened {
-			g.first.opened(&g.layout).add(c.receptacles[mangledKey(r.ID)])
+			g.first.opened(&g.layout).add(c.receptacles[c.key(r.ID)])
 		}
 	}
 	for _, o := range c.spec.Objects {
@@ -271,19 +282,19 @@ func (c *compiler) facts() error {
 
 func (c *compiler) object(o ObjectSpec) error {
 	g := c.g
-	i := c.objects[mangledKey(o.ID)]
+	i := c.objects[c.key(o.ID)]
 	for _, id := range o.In {
-		r, ok := c.receptacles[mangledKey(id)]
+		r, ok := c.receptacles[c.key(id)]
 		if !ok {
 			return fmt.Errorf("it is in %s, which is no receptacle of the game", id)
 		}
 		g.first.in(&g.layout, r).add(i)
 	}
 	for _, id := range o.At {
-		g.first.near(&g.layout, i).add(c.locations[mangledKey(id)])
+		g.first.near(&g.layout, i).add(c.locations[c.key(id)])
 	}
 	for _, id := range o.Inside {
-		v, ok := c.objects[mangledKey(id)]
+		v, ok := c.objects[c.key(id)]
 		if !ok {
 			return fmt.Errorf("it lies inside %s, which is no object of the game", id)
 		}
@@ -302,16 +313,17 @@ func (c *compiler) rules() error {
 	g := c.g
 	g.canContain = make(bitset, wordsFor(len(g.Classes)*len(g.Classes)))
 	for _, p := range c.spec.CanContain {
-		r, o := c.classes[strings.ToLower(p.Receptacle)], c.classes[strings.ToLower(p.Object)]
+		r, o := c.classes[c.key(p.Receptacle)], c.classes[c.key(p.Object)]
 		if r != 0 && o != 0 {
 			g.canContain.add(int(r)*len(g.Classes) + int(o))
 		}
 	}
-	g.goalObject = c.classes[strings.ToLower(g.Goal.Object)]
-	g.goalTarget = c.classes[strings.ToLower(g.Goal.Target)]
+	g.Goal.Object, g.Goal.Target = unique.Make(g.Goal.Object).Value(), unique.Make(g.Goal.Target).Value()
+	g.goalObject = c.classes[c.key(g.Goal.Object)]
+	g.goalTarget = c.classes[c.key(g.Goal.Target)]
 	g.roles = make([]role, len(g.Classes))
 	for i, name := range g.Classes {
-		g.roles[i] = roleOf[strings.ToLower(name)]
+		g.roles[i] = roleOf[c.key(name)]
 	}
 	c.goal()
 	return nil
@@ -348,9 +360,9 @@ func (c *compiler) walkthrough() error {
 			if !strings.Contains(w, "_bar_") {
 				continue
 			}
-			if r, ok := c.receptacles[strings.ToLower(w)]; ok {
+			if r, ok := c.receptacles[c.key(w)]; ok {
 				words[i] = c.g.Receptacles[r].Name
-			} else if o, ok := c.objects[strings.ToLower(w)]; ok {
+			} else if o, ok := c.objects[c.key(w)]; ok {
 				words[i] = c.g.Objects[o].Name
 			} else {
 				return fmt.Errorf("its walkthrough names %s, which is nothing in the game", w)

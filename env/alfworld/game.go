@@ -319,10 +319,18 @@ func mangle(id string) (string, error) {
 	if id == "" {
 		return "", errors.New("an id is empty")
 	}
-	for _, c := range []byte(id) {
-		if c <= ' ' || c > '~' || strings.IndexByte(`();"?`, c) >= 0 {
-			return "", fmt.Errorf("id %q: character %q cannot stand in an id", id, c)
-		}
+	if !isID(id) {
+		return "", fmt.Errorf("id %q: blanks, quotes, parentheses, semicolons and question marks cannot stand in an id", id)
 	}
 	return mangler.Replace(id), nil
+}
+
+// isID tells whether problem files can hold the id, raw or mangled.
+func isID(id string) bool {
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' || strings.IndexByte(`();"?`, c) >= 0 {
+			return false
+		}
+	}
+	return true
 }

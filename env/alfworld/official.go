@@ -1,0 +1,229 @@
+package alfworld
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const gameFileName = "game.tw-pddl"
+
+// gameFile is a game.tw-pddl. Solvable is nil where it is missing or null.
+type gameFile struct {
+	Domain      string   `json:"pddl_domain"`
+	Grammar     string   `json:"grammar"`
+	Problem     string   `json:"pddl_problem"`
+	Solvable    *bool    `json:"solvable"`
+	Walkthrough []string `json:"walkthrough,omitempty"`
+}
+
+// readOfficialSplit reads the folders of a split: <task>/<trial>/. It leaves out what the original leaves out, and
+// counts it: folders of tasks with movable receptacles or sliced objects, without game file, or not solvable.
+func readOfficialSplit(root, split string) ([]*Game, []Skipped, error) {
+	ids, err := trialFolders(root, split)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := make([]outcome, len(ids))
+	var known wordingMemo
+	inParallel(len(ids), func(i int) { all[i] = readTrial(root, ids[i], &known) })
+	return gather(all)
+}
+
+// trialFolders lists <split>/<task>/<trial>, slashes whatever the system.
+func trialFolders(root, split string) ([]string, error) {
+	tasks, err := os.ReadDir(filepath.Join(root, split))
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, task := range tasks {
+		if !task.IsDir() {
+			continue
+		}
+		trials, err := os.ReadDir(filepath.Join(root, split, task.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, trial := range trials {
+			if trial.IsDir() {
+				ids = append(ids, split+"/"+task.Name()+"/"+trial.Name())
+			}
+		}
+	}
+	return ids, nil
+}
+
+func readTrial(root, id string, known *wordingMemo) outcome {
+	skip := func(reason string) outcome { return outcome{skipped: &Skipped{ID: id, Reason: reason}} }
+	if strings.Contains(id, "movable") || strings.Contains(id, "Sliced") {
+		return skip(ErrUnsupported.Error())
+	}
+	path := filepath.Join(root, filepath.FromSlash(id), gameFileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return skip("no " + gameFileName)
+	}
+	if err != nil {
+		return outcome{err: err}
+	}
+	var f gameFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return outcome{err: fmt.Errorf("%s: %w (is the file complete? unpack it again)", path, err)}
+	}
+	if f.Solvable == nil || !*f.Solvable {
+		return skip("not marked as solvable")
+	}
+	g, err := f.game(id, known)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return judge(id, g, err)
+}
+
+func (f *gameFile) game(id string, known *wordingMemo) (*Game, error) {
+	t := Texts{Domain: f.Domain, Grammar: f.Grammar}
+	wording, err := known.wording(t)
+	if err != nil {
+		return nil, err
+	}
+	sentence, err := t.sentence()
+	if err != nil {
+		return nil, err
+	}
+	s, err := ReadProblem(f.Problem)
+	if err != nil {
+		return nil, err
+	}
+	s.ID, s.Task, s.Wording, s.Walkthrough, s.Scene = id, strings.Clone(sentence), wording, f.Walkthrough, sceneOf(id)
+	return NewGame(s)
+}
+
+// sceneOf reads the floor plan from a task folder's name ("…-323"); "" if it has none.
+func sceneOf(id string) string {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 {
+		return ""
+	}
+	number := parts[1][strings.LastIndexByte(parts[1], '-')+1:]
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return ""
+	}
+	return "FloorPlan" + number
+}
+
+// wordingMemo remembers texts that were recognised, since thousands of files carry the same. It is safe for concurrent
+// use.
+type wordingMemo struct {
+	mu    sync.Mutex
+	known []knownTexts
+}
+
+// knownTexts are texts without their sentence.
+type knownTexts struct {
+	domain, before, after string
+	wording               Wording
+}
+
+func (m *wordingMemo) wording(t Texts) (Wording, error) {
+	before, rest, _ := strings.Cut(t.Grammar, taskRule)
+	_, after, _ := strings.Cut(rest, `"`)
+	m.mu.Lock()
+	i := slices.IndexFunc(m.known, func(k knownTexts) bool {
+		return k.domain == t.Domain && k.before == before && k.after == after
+	})
+	if i >= 0 {
+		w := m.known[i].wording
+		m.mu.Unlock()
+		return w, nil
+	}
+	m.mu.Unlock()
+	w, err := t.Wording()
+	if err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	m.known = append(m.known, knownTexts{t.Domain, before, after, w})
+	m.mu.Unlock()
+	return w, nil
+}
+
+// trialData is what the text game reads of a traj_data.json.
+type trialData struct {
+	TaskType string    `json:"task_type"`
+	TaskID   string    `json:"task_id"`
+	Params   params    `json:"pddl_params"`
+	Scene    sceneData `json:"scene"`
+	Turk     turkData  `json:"turk_annotations"`
+}
+
+type sceneData struct {
+	FloorPlan string `json:"floor_plan"`
+	Number    int    `json:"scene_num"`
+}
+
+type turkData struct {
+	Annotations []annotation `json:"anns"`
+}
+
+type annotation struct {
+	Task string `json:"task_desc"`
+}
+
+// WriteOfficial writes a game as a folder of the official layout under dir, which the original engine can play:
+// json_2.1.1/<id>/ with game.tw-pddl, initial_state.pddl and traj_data.json. The texts decide the wording; the game is
+// marked as solvable.
+func WriteOfficial(dir string, g *Game, t Texts) error {
+	if strings.Count(g.ID, "/") != 2 || !filepath.IsLocal(filepath.FromSlash(g.ID)) {
+		return fmt.Errorf("write game %q: its id is not of the form split/task/trial", g.ID)
+	}
+	folder := filepath.Join(dir, officialFolder, filepath.FromSlash(g.ID))
+	files, err := g.officialFiles(t)
+	if err != nil {
+		return fmt.Errorf("write game %s: %w", g.ID, err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("write game %s: %w", g.ID, err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(folder, f.name), f.text, 0o644); err != nil {
+			return fmt.Errorf("write game %s: %w", g.ID, err)
+		}
+	}
+	return nil
+}
+
+type namedFile struct {
+	name string
+	text []byte
+}
+
+func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
+	t, err := t.with(g.Task)
+	if err != nil {
+		return nil, err
+	}
+	problem, solvable := g.Problem(), true
+	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, g.Walkthrough})
+	if err != nil {
+		return nil, err
+	}
+	data := trialData{TaskType: g.Family().String(), TaskID: g.trial(), Params: g.params(), Scene: sceneData{FloorPlan: g.Scene}}
+	if _, err := fmt.Sscanf(g.Scene, "FloorPlan%d", &data.Scene.Number); err != nil {
+		data.Scene.Number = 0 // a room of no floor plan
+	}
+	for _, a := range g.Annotations {
+		data.Turk.Annotations = append(data.Turk.Annotations, annotation{a})
+	}
+	trial, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {"traj_data.json", trial}}, nil
+}

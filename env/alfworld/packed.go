@@ -1,0 +1,165 @@
+package alfworld
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// record is one line of a packed file. task_type, pddl_params and the split in the id say again what the problem says;
+// the problem is believed.
+type record struct {
+	ID          string   `json:"id"`
+	TaskType    string   `json:"task_type"`
+	Task        string   `json:"task"`
+	Params      params   `json:"pddl_params"`
+	FloorPlan   string   `json:"floor_plan"`
+	Annotations []string `json:"annotations"`
+	Problem     string   `json:"pddl_problem"`
+	Walkthrough []string `json:"walkthrough,omitempty"`
+}
+
+// params are the pddl_params of the official files.
+type params struct {
+	Movable string `json:"mrecep_target"`
+	Sliced  bool   `json:"object_sliced"`
+	Object  string `json:"object_target"`
+	Parent  string `json:"parent_target"`
+	Toggle  string `json:"toggle_target"`
+}
+
+func (g *Game) params() params {
+	p := params{Object: g.Goal.Object}
+	if g.Goal.Family == LookInLight {
+		p.Toggle = g.Goal.Target
+	} else {
+		p.Parent = g.Goal.Target
+	}
+	return p
+}
+
+// longestLine of a packed file, bytes; the longest released game has 110 kB.
+const longestLine = 16 << 20
+
+func readPackedFile(path, split string) ([]*Game, []Skipped, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	games, skipped, err := readPacked(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return games, skipped, nil
+}
+
+// readPacked reads a whole packed file; games of task types that are not played are skipped.
+func readPacked(r io.Reader) ([]*Game, []Skipped, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("unpack: %w (is the file complete?)", err)
+	}
+	lines := make(chan packedLine, 2*runtime.GOMAXPROCS(0))
+	buffers := sync.Pool{New: func() any { return new([]byte) }}
+	var mu sync.Mutex
+	var all []outcome
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for l := range lines {
+				o := readLine(l)
+				buffers.Put(&l.text)
+				mu.Lock()
+				for len(all) <= l.number {
+					all = append(all, outcome{})
+				}
+				all[l.number] = o
+				mu.Unlock()
+			}
+		})
+	}
+	err = splitLines(z, lines, &buffers)
+	close(lines)
+	wait.Wait()
+	if err != nil {
+		return nil, nil, err
+	}
+	return gather(all)
+}
+
+// packedLine is a line and its number, from 0.
+type packedLine struct {
+	number int
+	text   []byte
+}
+
+func splitLines(r io.Reader, lines chan<- packedLine, buffers *sync.Pool) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<18), longestLine)
+	n := 0
+	for ; s.Scan(); n++ {
+		b := *buffers.Get().(*[]byte)
+		lines <- packedLine{n, append(b[:0], s.Bytes()...)}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("line %d: %w (is the file complete?)", n+1, err)
+	}
+	return nil
+}
+
+func readLine(l packedLine) outcome {
+	var r record
+	d := json.NewDecoder(bytes.NewReader(l.text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return outcome{err: fmt.Errorf("line %d: %w", l.number+1, err)}
+	}
+	if rest := bytes.TrimSpace(l.text[d.InputOffset():]); len(rest) > 0 {
+		return outcome{err: fmt.Errorf("line %d: more than one game on it", l.number+1)}
+	}
+	g, err := r.game()
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", l.number+1, err)
+	}
+	return judge(r.ID, g, err)
+}
+
+func (r *record) game() (*Game, error) {
+	if r.ID == "" || r.Task == "" {
+		return nil, errors.New("a game without id or task")
+	}
+	s, err := ReadProblem(r.Problem)
+	if err != nil {
+		return nil, fmt.Errorf("game %s: %w", r.ID, err)
+	}
+	s.ID, s.Task, s.Walkthrough, s.Scene, s.Annotations = r.ID, r.Task, r.Walkthrough, r.FloorPlan, r.Annotations
+	return NewGame(s)
+}
+
+// Pack writes games as a packed file, in the order given, the same bytes for the same games.
+func Pack(w io.Writer, games []*Game) error {
+	z := gzip.NewWriter(w)
+	e := json.NewEncoder(z)
+	e.SetEscapeHTML(false)
+	for _, g := range games {
+		r := record{
+			ID: g.ID, TaskType: g.Family().String(), Task: g.Task, Params: g.params(), FloorPlan: g.Scene,
+			Annotations: g.Annotations, Problem: g.Problem(), Walkthrough: g.Walkthrough,
+		}
+		if err := e.Encode(r); err != nil {
+			return fmt.Errorf("pack game %s: %w", g.ID, err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("pack games: %w", err)
+	}
+	return nil
+}
