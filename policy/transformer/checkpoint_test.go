@@ -145,11 +145,20 @@ func TestDataInAnyOrder(t *testing.T) {
 		header[p.name], _ = json.Marshal(p.e)
 	}
 	other := NewLearner(testModel(t, "one"), LearnerOptions{})
+	other.prepare() // what it packed is not to be used after Load
 	if err := other.Load(t.Context(), bytes.NewReader(join(t, header, turned))); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(saved(t, other), saved(t, l)) {
 		t.Error("what was loaded differs")
+	}
+	for _, l := range []*Learner{l, other} {
+		if _, err := l.Update(t.Context(), testBatch(l.model.config, 12), testOptim()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(saved(t, other), saved(t, l)) {
+		t.Error("the update after differs")
 	}
 }
 

@@ -88,6 +88,8 @@ func TestGroupSharesItsPrompt(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		s := m.Sampler(SamplerOptions{Workers: workers})
 		prompt := ramp(150, 2, m.config.Vocab)
+		// No worker starts before all calls are there.
+		s.running = workers
 		var wg sync.WaitGroup
 		for i := range uint64(8) {
 			wg.Go(func() {
@@ -95,6 +97,14 @@ func TestGroupSharesItsPrompt(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+		for there := 0; there < 8; runtime.Gosched() {
+			s.mu.Lock()
+			if there = len(s.pending); there == 8 {
+				s.running = 0
+				s.employ()
+			}
+			s.mu.Unlock()
 		}
 		wg.Wait()
 		if c := s.Counters(); c.Prefilled != 150+7 || c.Cached != 7*149 {
