@@ -19,6 +19,11 @@ var sentenceForms = [families][2]string{
 	PickTwo:       {"put two % in %", "find two % and put them in %"},
 }
 
+// sentence is what the game's own sentence says if it is in the usual words.
+func (g *Game) sentence() sentence {
+	return sentence{g.Goal.Family, strings.ToLower(g.Goal.Object), strings.ToLower(g.Goal.Target)}
+}
+
 // text words the sentence in the first or second form of its family, with the period.
 func (s sentence) text(form int) string {
 	text := strings.Replace(sentenceForms[s.family][form], "%", s.object, 1)

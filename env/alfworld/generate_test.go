@@ -60,7 +60,7 @@ func TestGeneratedGamesAreSound(t *testing.T) {
 			if n := len(g.Locations[g.Start].Receptacles); n != 0 {
 				t.Errorf("game %d starts where %d receptacles stand", i, n)
 			}
-			if m, ok := parseSentence(g.Task); !ok || m != (sentence{g.Goal.Family, g.Goal.Object, g.Goal.Target}) {
+			if m, ok := parseSentence(g.Task); !ok || m != g.sentence() {
 				t.Errorf("game %d: its sentence %q does not say its goal %+v", i, g.Task, g.Goal)
 			}
 			checkStart(t, i, g)
@@ -71,7 +71,7 @@ func TestGeneratedGamesAreSound(t *testing.T) {
 // checkStart checks that enough objects of the goal are where they may be at the start and nowhere else.
 func checkStart(t *testing.T, i int, g *Game) {
 	t.Helper()
-	task := sentence{g.Goal.Family, g.Goal.Object, g.Goal.Target}
+	task := g.sentence()
 	found := 0
 	for o, object := range g.Objects {
 		if object.Class != g.GoalObject() {
@@ -86,7 +86,7 @@ func checkStart(t *testing.T, i int, g *Game) {
 				t.Errorf("game %d (%s): %s starts in a %s", i, g.Task, object.Name, class)
 			}
 		}
-		if need := treatable[g.Goal.Family]; object.Traits&need != need {
+		if need := treatments[g.Goal.Family].trait; object.Traits&need != need {
 			t.Errorf("game %d (%s): %s cannot be treated", i, g.Task, object.Name)
 		}
 	}

@@ -1,8 +1,10 @@
 package alfworld
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"skillmaster/episode"
@@ -11,12 +13,19 @@ import (
 // Vary makes a game with the goal of g in a thinned-out room, the same one for the same arguments. A share of the
 // receptacles and the objects is dropped, drawn anew for each game, from hardly any to nearly all; what is left is
 // numbered anew. What the goal needs stays: its target, its appliance, a lamp, and enough objects of the type asked
-// for. The goal holds at the start only if it does in g.
+// for. The goal holds at the start only if it does in g. Something is dropped unless the room is all but bare.
 func (g *Game) Vary(id string, seed episode.Seed) (*Game, error) {
-	s := g.Spec()
-	v := variation{r: seed.Rand(), spec: &s}
-	v.thin = v.r.Float64()
-	v.drop()
+	const tries = 16 // about one in twenty drops nothing
+	r := seed.Rand()
+	var s Spec
+	for range tries {
+		s = g.Spec()
+		v := variation{r: r, spec: &s, thin: r.Float64()}
+		v.drop()
+		if len(s.Receptacles) < len(g.Receptacles) || len(s.Objects) < len(g.Objects) {
+			break
+		}
+	}
 	s.ID, s.Walkthrough = id, nil
 	return NewGame(s)
 }
@@ -118,4 +127,33 @@ func (v *variation) dropObjects() {
 		o := &v.spec.Objects[i]
 		o.Inside = slices.DeleteFunc(o.Inside, func(vessel string) bool { return !left[vessel] })
 	}
+}
+
+// variationMark parts the id of a task from the seed of a variation.
+const variationMark = "~"
+
+// Vary implements env.Varier: a thinned-out room with the same goal. The id says how to make it again.
+func (s *Suite) Vary(t episode.Task, seed episode.Seed) (episode.Task, error) {
+	if _, err := s.Game(t.ID); err != nil {
+		return episode.Task{}, fmt.Errorf("vary task %s: %w", t.ID, err)
+	}
+	t.ID += variationMark + strconv.FormatUint(uint64(seed), 16)
+	return t, nil
+}
+
+// game finds a game of the source, or makes a variation of one.
+func (s *Suite) game(id string) (*Game, error) {
+	mark := strings.LastIndex(id, variationMark)
+	if mark < 0 {
+		return s.source.Game(id)
+	}
+	seed, err := strconv.ParseUint(id[mark+len(variationMark):], 16, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s does not end in the seed of a variation", ErrNoGame, id)
+	}
+	base, err := s.game(id[:mark])
+	if err != nil {
+		return nil, err
+	}
+	return base.Vary(id, episode.Seed(seed))
 }
