@@ -19,7 +19,7 @@ import (
 type benchEnvCmd struct {
 	Env     string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
 	Data    string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Split   string `help:"Split to play. Default: valid_unseen." default:"valid_unseen" placeholder:"NAME"`
+	Split   string `help:"Split to play. Default: valid_unseen of the real games, report of the generated ones." placeholder:"NAME"`
 	Rounds  int    `help:"Episodes of each task." default:"10"`
 	Workers int    `help:"Episodes played at once. Default: one a core." default:"0"`
 	Seed    uint64 `help:"Seed of the random actions." default:"1"`
@@ -59,9 +59,12 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
 	}
-	suite, err := openSuite(c.Env, c.Data)
+	suite, err := openSuite(defaultWorld(c.Env), c.Data)
 	if err != nil {
 		return err
+	}
+	if c.Split == "" {
+		c.Split = map[string]string{household: "report", realGames: "valid_unseen"}[c.Env]
 	}
 	tasks, err := suite.Tasks(c.Split)
 	if err != nil {

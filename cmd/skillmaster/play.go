@@ -44,11 +44,15 @@ type played struct {
 }
 
 func (c *playCmd) Execute(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	suite, err := openSuite(c.Env, c.Data)
+	suite, err := openSuite(defaultWorld(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
-	task, err := c.task(suite)
+	splits := suite.Splits()
+	if c.Split != "" {
+		splits = []string{c.Split}
+	}
+	task, err := c.task(suite, splits)
 	if err != nil {
 		return usage(err)
 	}
@@ -67,17 +71,13 @@ func (c *playCmd) Execute(ctx context.Context, stdin io.Reader, stdout, stderr i
 	return err
 }
 
-// task is the one that was asked for, or one drawn.
-func (c *playCmd) task(suite env.Suite) (episode.Task, error) {
-	splits := splitsOf(c.Env)
-	if c.Split != "" {
-		splits = []string{c.Split}
+// task is the one that was asked for, looked for in all splits, or one drawn from the first.
+func (c *playCmd) task(suite env.Suite, splits []string) (episode.Task, error) {
+	if c.Task == "" {
+		splits = splits[:1]
 	}
 	var all []episode.Task
-	for i, s := range splits {
-		if i > 0 && c.Task == "" {
-			break
-		}
+	for _, s := range splits {
 		ts, err := suite.Tasks(s)
 		if err != nil {
 			return episode.Task{}, err
@@ -88,9 +88,9 @@ func (c *playCmd) task(suite env.Suite) (episode.Task, error) {
 		return strings.HasPrefix(t.ID, c.Task) && (c.Family == "" || t.Family == c.Family)
 	}
 	var found []episode.Task
-	families := map[string]bool{}
+	var families []string
 	for _, t := range all {
-		families[t.Family] = true
+		families = append(families, t.Family)
 		if fits(t) {
 			found = append(found, t)
 		}
@@ -99,7 +99,7 @@ func (c *playCmd) task(suite env.Suite) (episode.Task, error) {
 	case len(found) == 0 && c.Task != "":
 		return episode.Task{}, fmt.Errorf("no task begins with %q (skillmaster data list --tasks names them)", c.Task)
 	case len(found) == 0:
-		return episode.Task{}, fmt.Errorf("there is no family %q: it is one of %s", c.Family, strings.Join(sorted(families), ", "))
+		return episode.Task{}, fmt.Errorf("there is no family %q: it is one of %s", c.Family, strings.Join(distinct(families), ", "))
 	case c.Task != "" && len(found) > 1 && found[0].ID != c.Task:
 		return episode.Task{}, fmt.Errorf("%d tasks begin with %q; give more of the id", len(found), c.Task)
 	case c.Task != "":
@@ -108,13 +108,10 @@ func (c *playCmd) task(suite env.Suite) (episode.Task, error) {
 	return found[episode.Seed(c.Seed).Derive("play").Rand().IntN(len(found))], nil
 }
 
-func sorted(set map[string]bool) []string {
-	var out []string
-	for k := range set {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+// distinct sorts texts and leaves out repeats.
+func distinct(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }
 
 // playEpisode plays one episode with the actions read from in.

@@ -1,0 +1,434 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/sync/errgroup"
+
+	"skillmaster/env"
+	"skillmaster/env/alfworld"
+	"skillmaster/episode"
+)
+
+// dataCmd looks at games and packs them.
+type dataCmd struct {
+	List   dataListCmd   `cmd:"" help:"List a world's games."`
+	Verify dataVerifyCmd `cmd:"" help:"Read every game and say what is there and what is not."`
+	Pack   dataPackCmd   `cmd:"" help:"Write games to files, packed or in the official layout."`
+	Get    dataGetCmd    `cmd:"" help:"Download games (not built yet)."`
+	Import dataImportCmd `cmd:"" help:"Read other forms of games (not built yet)."`
+}
+
+type dataGetCmd struct{}
+
+func (dataGetCmd) Execute(context.Context, io.Writer, io.Writer) error {
+	return notBuilt("data get", "download the real games")
+}
+
+type dataImportCmd struct{}
+
+func (dataImportCmd) Execute(context.Context, io.Writer, io.Writer) error {
+	return notBuilt("data import", "read games of other forms")
+}
+
+// dataSource is where games come from.
+type dataSource struct {
+	Env  string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Data string `help:"Folder of the real games, packed or in the official layout." default:"${data}" placeholder:"DIR"`
+}
+
+type dataListCmd struct {
+	dataSource
+	Split string `help:"Only this split." placeholder:"NAME"`
+	Tasks bool   `help:"List every task."`
+	JSON  bool   `help:"Print JSON." name:"json"`
+}
+
+// Help is shown under --help.
+func (dataListCmd) Help() string {
+	return "Examples:\n  skillmaster data list\n  skillmaster data list --env alfworld --data ../shared/data --split valid_unseen --tasks"
+}
+
+// splitRow is a split of a world.
+type splitRow struct {
+	Split    string         `json:"split"`
+	Games    int            `json:"games"`
+	Families map[string]int `json:"families"`
+	Tasks    []episode.Task `json:"tasks,omitempty"`
+	Skipped  []leftOut      `json:"skipped"`
+}
+
+func (c *dataListCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
+	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	if err != nil {
+		return err
+	}
+	splits := suite.Splits()
+	if c.Split != "" {
+		splits = []string{c.Split}
+	}
+	rows, err := splitRows(ctx, suite, splits)
+	if err != nil {
+		return err
+	}
+	if !c.Tasks {
+		for i := range rows {
+			rows[i].Tasks = nil
+		}
+	}
+	if c.JSON {
+		return printJSON(stdout, rows)
+	}
+	if c.Tasks {
+		for _, r := range rows {
+			for _, t := range r.Tasks {
+				fmt.Fprintf(stdout, "%s\t%s\n", t.ID, t.Goal)
+			}
+		}
+		return nil
+	}
+	return printSplits(stdout, rows)
+}
+
+func splitRows(ctx context.Context, suite *alfworld.Suite, splits []string) ([]splitRow, error) {
+	rows := make([]splitRow, len(splits))
+	for i, s := range splits {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		tasks, err := suite.Tasks(s)
+		if err != nil {
+			return nil, err
+		}
+		skipped, err := suite.Skipped(s)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = splitRow{Split: s, Games: len(tasks), Families: map[string]int{}, Tasks: tasks, Skipped: leftOuts(skipped)}
+		for _, t := range tasks {
+			rows[i].Families[t.Family]++
+		}
+	}
+	return rows, nil
+}
+
+func printSplits(stdout io.Writer, rows []splitRow) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "split\tgames\tskipped\t")
+	for _, f := range alfworld.Families() {
+		fmt.Fprintf(w, "%s\t", f)
+	}
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%d\t%d\t", r.Split, r.Games, len(r.Skipped))
+		for _, f := range alfworld.Families() {
+			fmt.Fprintf(w, "%d\t", r.Families[f.String()])
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+type dataVerifyCmd struct {
+	dataSource
+	Released bool `help:"Also compare with the number of games of the release, and fail if one is missing."`
+	Play     bool `help:"Also play every game with an expert that knows everything, and fail if it does not win."`
+	Workers  int  `help:"Games played at once." default:"2"`
+	JSON     bool `help:"Print JSON." name:"json"`
+}
+
+// Help is shown under --help.
+func (dataVerifyCmd) Help() string {
+	return `Reads every game of every split; a file that cannot be read is an error that names it. Games that are left out are
+listed with the reason. Exit code 1 if anything is wrong.
+
+Examples:
+  skillmaster data verify --env alfworld --data ../shared/data --released
+  skillmaster data verify --env household --play`
+}
+
+// verified is what was found.
+type verified struct {
+	Splits []splitRow `json:"splits"`
+	Wrong  []string   `json:"wrong"`
+}
+
+func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	if err != nil {
+		return err
+	}
+	found := verified{Wrong: []string{}}
+	if found.Splits, err = splitRows(ctx, suite, suite.Splits()); err != nil {
+		return err
+	}
+	if c.Released {
+		found.Wrong = append(found.Wrong, compareReleased(found.Splits)...)
+	}
+	for i, r := range found.Splits {
+		if c.Play {
+			fmt.Fprintf(stderr, "split %s: %d games\n", r.Split, r.Games)
+			lost, err := c.playAll(ctx, suite, r.Tasks)
+			if err != nil {
+				return err
+			}
+			found.Wrong = append(found.Wrong, lost...)
+		}
+		found.Splits[i].Tasks = nil
+	}
+	if err := c.print(stdout, found); err != nil {
+		return err
+	}
+	if n := len(found.Wrong); n > 0 {
+		return fmt.Errorf("%d things are wrong", n)
+	}
+	return nil
+}
+
+func (c *dataVerifyCmd) print(stdout io.Writer, found verified) error {
+	if c.JSON {
+		return printJSON(stdout, found)
+	}
+	if err := printSplits(stdout, found.Splits); err != nil {
+		return err
+	}
+	for _, r := range found.Splits {
+		reasons := map[string]int{}
+		for _, s := range r.Skipped {
+			reasons[s.Reason]++
+		}
+		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+			fmt.Fprintf(stdout, "%s: %d left out: %s\n", r.Split, reasons[reason], reason)
+		}
+	}
+	for _, w := range found.Wrong {
+		fmt.Fprintln(stdout, "wrong:", w)
+	}
+	return nil
+}
+
+// released are the games of ALFWorld's release, by split and in the order of alfworld.Families.
+var released = map[string][6]int{
+	"train":        {790, 308, 650, 459, 533, 813},
+	"valid_seen":   {35, 13, 27, 16, 25, 24},
+	"valid_unseen": {24, 18, 31, 23, 21, 17},
+}
+
+func compareReleased(rows []splitRow) (wrong []string) {
+	for _, split := range slices.Sorted(maps.Keys(released)) {
+		i := slices.IndexFunc(rows, func(r splitRow) bool { return r.Split == split })
+		if i < 0 {
+			wrong = append(wrong, fmt.Sprintf("split %s is not there", split))
+			continue
+		}
+		for k, f := range alfworld.Families() {
+			if got, want := rows[i].Families[f.String()], released[split][k]; got != want {
+				wrong = append(wrong, fmt.Sprintf("split %s has %d games of %s, the release %d", split, got, f, want))
+			}
+		}
+	}
+	return wrong
+}
+
+// playAll plays tasks by the shortest plan, and returns what was not won.
+func (c *dataVerifyCmd) playAll(ctx context.Context, suite *alfworld.Suite, tasks []episode.Task) ([]string, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, c.Workers))
+	faults := make([]string, len(tasks))
+	for i, t := range tasks {
+		g.Go(func() error {
+			won, err := expertWins(ctx, suite, t)
+			if err != nil {
+				return fmt.Errorf("play %s: %w", t.ID, err)
+			}
+			if !won {
+				faults[i] = t.ID + ": the expert does not win"
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(faults, func(s string) bool { return s == "" }), nil
+}
+
+// expertWins plays a task with full knowledge.
+func expertWins(ctx context.Context, suite interface {
+	env.Suite
+	env.Coach
+}, t episode.Task) (won bool, err error) {
+	e, _, err := suite.Open(ctx, t, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	expert, err := suite.Expert(e, env.Knows, nil, episode.Seed(0).Rand())
+	if err != nil {
+		return false, err
+	}
+	for {
+		a, ok := expert.Next()
+		if !ok {
+			return false, nil
+		}
+		r, err := e.Step(ctx, a)
+		if err != nil || r.Done {
+			return r.Success, err
+		}
+		expert.Observe(a, r)
+	}
+}
+
+type dataPackCmd struct {
+	dataSource
+	To         string   `help:"Folder to write to." required:"" placeholder:"DIR"`
+	Form       string   `help:"packed: a file for each split; official: a folder for each game, which the original engine can play." default:"packed" enum:"packed,official"`
+	Split      []string `help:"Splits to write. Default: all." placeholder:"NAME"`
+	Games      int      `help:"Generated games of each split." default:"100"`
+	Seed       uint64   `help:"Seed of generated games." default:"0"`
+	Difficulty float64  `help:"Of generated games: 0, objects lie where they usually lie, to 1, anywhere they may." default:"0"`
+	Texts      string   `help:"Folder with alfred.pddl and alfred.twl2, for --form official. Default: alfworld/ or logic/ under --data." placeholder:"DIR"`
+}
+
+// Help is shown under --help.
+func (dataPackCmd) Help() string {
+	return `Nothing is overwritten: a split that is there already is an error.
+
+Examples:
+  skillmaster data pack --games 1000 --split train --to games
+  skillmaster data pack --env alfworld --data ~/.cache/alfworld --to packed
+  skillmaster data pack --games 20 --form official --to games --texts ~/.cache/alfworld/logic`
+}
+
+func (c *dataPackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	suite, err := c.suite()
+	if err != nil {
+		return err
+	}
+	var texts alfworld.Texts
+	if c.Form == "official" {
+		if texts, err = c.texts(); err != nil {
+			return err
+		}
+	}
+	splits := c.Split
+	if len(splits) == 0 {
+		splits = suite.Splits()
+	}
+	for _, s := range splits {
+		games, err := c.games(ctx, suite, s)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "split %s: %d games\n", s, len(games))
+		where, err := c.write(ctx, s, games, texts)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: %d games\n", where, len(games)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
+	if c.Env == realGames {
+		return openSuite(defaultWorld(c.Env), c.Data)
+	}
+	if c.Games < 1 {
+		return nil, usage(errors.New("--games must be positive"))
+	}
+	splits := map[string]int{}
+	for _, s := range c.Split {
+		splits[s] = c.Games
+	}
+	if len(splits) == 0 {
+		splits["train"] = c.Games
+	}
+	suite, err := alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: splits, Seed: episode.Seed(c.Seed), Difficulty: c.Difficulty})
+	return suite, usage(err)
+}
+
+func (c *dataPackCmd) texts() (alfworld.Texts, error) {
+	if c.Texts != "" {
+		return alfworld.ReadTexts(c.Texts)
+	}
+	var errs []error
+	for _, sub := range []string{"alfworld", "logic"} {
+		t, err := alfworld.ReadTexts(filepath.Join(c.Data, sub))
+		if err == nil {
+			return t, nil
+		}
+		errs = append(errs, err)
+	}
+	return alfworld.Texts{}, fmt.Errorf("the official layout needs the game's rule texts (give their folder with --texts): %w", errors.Join(errs...))
+}
+
+// games are those of a split, under ids of the official form.
+func (c *dataPackCmd) games(ctx context.Context, suite *alfworld.Suite, split string) ([]*alfworld.Game, error) {
+	tasks, err := suite.Tasks(split)
+	if err != nil {
+		return nil, usage(err)
+	}
+	games := make([]*alfworld.Game, len(tasks))
+	for i, t := range tasks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if games[i], err = suite.Game(t.ID); err != nil {
+			return nil, err
+		}
+		if c.Env == household {
+			spec := games[i].Spec()
+			spec.ID = officialID(split, t.ID)
+			if games[i], err = alfworld.NewGame(spec); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortFunc(games, func(a, b *alfworld.Game) int { return strings.Compare(a.ID, b.ID) })
+	return games, nil
+}
+
+// officialID is a generated game's id, such as gen/train/pick_two_obj_and_place-pen-None-desk/17, in three parts.
+func officialID(split, id string) string {
+	parts := strings.Split(id, "/")
+	return fmt.Sprintf("%s/%s/%s_%s", split, parts[len(parts)-2], parts[0], parts[len(parts)-1])
+}
+
+// write puts a split's games under c.To and returns where.
+func (c *dataPackCmd) write(ctx context.Context, split string, games []*alfworld.Game, texts alfworld.Texts) (string, error) {
+	where := filepath.Join(c.To, split+".jsonl.gz")
+	if c.Form == "official" {
+		where = filepath.Join(c.To, "json_2.1.1", split)
+	}
+	if _, err := os.Lstat(where); err == nil {
+		return "", fmt.Errorf("%s is there already: remove it, or choose another --to", where)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := os.MkdirAll(c.To, 0o755); err != nil {
+		return "", err
+	}
+	if c.Form == "packed" {
+		return where, writeWhole(where, func(w io.Writer) error { return alfworld.Pack(w, games) })
+	}
+	for _, g := range games {
+		if err := errors.Join(ctx.Err(), alfworld.WriteOfficial(c.To, g, texts)); err != nil {
+			return "", err
+		}
+	}
+	return where, nil
+}
