@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skillmaster/env/alfworld"
+	"skillmaster/episode"
+)
+
+func TestDataListAndVerify(t *testing.T) {
+	out, _ := must(t, 0, "data", "list", "--split", "valid", "--json", "--tasks")
+	var rows []splitRow
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Games == 0 || rows[0].Games != len(rows[0].Tasks) || len(rows[0].Families) != 6 {
+		t.Errorf("list prints %+v", rows)
+	}
+	if _, errs := must(t, 1, "data", "list", "--split", "vallid"); !strings.Contains(errs, "probe") {
+		t.Errorf("an unknown split is answered with %q", errs)
+	}
+	if _, errs := must(t, 1, "data", "verify", "--env", "alfworld", "--data", t.TempDir()); !strings.Contains(errs, "no household games") {
+		t.Errorf("an empty folder is answered with %q", errs)
+	}
+}
+
+// Packed games are read again as they were, are all won by the expert, and are not overwritten; a game file that is cut
+// short is named.
+func TestDataPack(t *testing.T) {
+	dir := t.TempDir()
+	must(t, 0, "data", "pack", "--games", "6", "--split", "train", "--split", "valid_seen", "--to", dir)
+	out, _ := must(t, 0, "data", "verify", "--env", "alfworld", "--data", dir, "--play", "--json")
+	var found verified
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Splits) != 2 || found.Splits[0].Games != 6 || len(found.Splits[1].Families) != 6 {
+		t.Errorf("verify prints %+v", found)
+	}
+	if out, _ := must(t, 1, "data", "verify", "--env", "alfworld", "--data", dir, "--released"); !strings.Contains(out, "split train has 1 games of pick_and_place_simple, the release 790") ||
+		!strings.Contains(out, "split valid_unseen is not there") {
+		t.Errorf("fewer games than released: %s", out)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	must(t, 0, "data", "pack", "--env", "alfworld", "--data", dir, "--to", again)
+	a, err := os.ReadFile(filepath.Join(dir, "train.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(again, "train.jsonl.gz"))
+	if err != nil || string(a) != string(b) {
+		t.Errorf("packed games packed again are others (%v)", err)
+	}
+	if _, errs := must(t, 1, "data", "pack", "--games", "6", "--to", dir); !strings.Contains(errs, "there already") {
+		t.Errorf("packing over it is answered with %q", errs)
+	}
+	cut := filepath.Join(again, "train.jsonl.gz")
+	if err := os.WriteFile(cut, a[:len(a)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := must(t, 1, "data", "verify", "--env", "alfworld", "--data", again); !strings.Contains(errs, cut) {
+		t.Errorf("half a file is answered with %q", errs)
+	}
+}
+
+// traceStep is a step of a recording.
+type traceStep struct {
+	Action      string           `json:"a"`
+	Observation string           `json:"obs"`
+	Reward      float64          `json:"r"`
+	Done        bool             `json:"done"`
+	Won         bool             `json:"won"`
+	Admissible  []episode.Action `json:"adm"`
+}
+
+// record plays some actions in a household game and returns the episode as a recording.
+func record(t *testing.T, spoil func(*traceStep)) []byte {
+	t.Helper()
+	suite, err := openSuite(defaultWorld(household), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := suite.Tasks("valid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, obs, err := suite.Open(t.Context(), tasks[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []traceStep
+	rng := episode.Seed(1).Rand()
+	admissible := obs.Admissible
+	for range 5 {
+		a := admissible[rng.IntN(len(admissible))]
+		r, err := e.Step(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, traceStep{string(a), r.Observation.Text, r.Reward, r.Done, r.Success, r.Observation.Admissible})
+		admissible = r.Observation.Admissible
+	}
+	spoil(&steps[2])
+	b, err := json.Marshal(map[string]any{
+		"game": tasks[0].ID, "kind": "test", "reset": map[string]any{"obs": obs.Text, "adm": obs.Admissible}, "steps": steps,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	same := write("same.jsonl", record(t, func(*traceStep) {}))
+	out, _ := must(t, 0, "replay", "--env", "household", "--json", same)
+	var rows []replayRow
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Episodes != 1 || rows[0].Steps != 5 || rows[0].First != nil {
+		t.Errorf("replay prints %+v", rows)
+	}
+	write("other.jsonl", record(t, func(s *traceStep) { s.Observation += "!" }))
+	out, errs := must(t, 1, "replay", "--env", "household", "--json", dir)
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 2 || rows[0].First == nil || rows[0].First.Step != 3 || rows[0].First.What != "observation" || rows[1].First != nil || !strings.Contains(errs, "1 of 2") {
+		t.Errorf("a changed word: %+v, %s", rows, errs)
+	}
+	foreign := write("foreign.json", []byte(`{"game":"x","kind":"test","reset":{"obs":"","adm":[]},"steps":[]}`))
+	if out, errs := must(t, 1, "replay", "--env", "household", foreign); !strings.Contains(errs, "no episode could be played") || !strings.Contains(out, "skipped") {
+		t.Errorf("a recording of another world is answered with %q", errs)
+	}
+	must(t, 1, "replay", "--env", "household", filepath.Join(dir, "none"))
+}
+
+// Every game of the release is there, and every recording of the original engine plays as it was recorded.
+func TestRealGames(t *testing.T) {
+	data := realData(t)
+	must(t, 0, "data", "verify", "--env", "alfworld", "--data", data, "--released")
+	must(t, 0, "replay", "--data", data)
+}
+
+// realData is the folder of the real games. Without it the test is skipped, or fails where CI says so.
+func realData(t *testing.T) string {
+	t.Helper()
+	data := dataFolder()
+	if !filepath.IsAbs(data) {
+		data = filepath.Join("..", "..", data) // of the module's root
+	}
+	if _, err := alfworld.Open(data, alfworld.Options{}); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("the real games are needed in CI: %v (SKILLMASTER_DATA)", err)
+		}
+		t.Skipf("NOT TESTED ON THE REAL GAMES: %v (SKILLMASTER_DATA)", err)
+	}
+	return data
+}
