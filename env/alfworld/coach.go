@@ -54,16 +54,34 @@ const (
 	secondShare = 0.3 // where the second object is, of the rest in PickTwo
 )
 
-// Advice implements env.Coach. Helpful advice names a type of receptacle that holds what is looked for; the other kind
-// one of the room's that usually might, and does not. Seven in ten name the object, the rest an order for the category.
+// Advice implements env.Coach. Helpful advice names first a type of receptacle that holds what is looked for and does
+// not lengthen the search; it shortens it if such advice can. The other kind names types of the room that usually might
+// hold it, and do not. Seven in ten name the object, the rest an order for the category.
 func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill, bool) {
 	g, err := s.Game(t.ID)
 	if err != nil {
 		return skill.Skill{}, false
 	}
+	h, order := g.topic(r)
+	holding, empty := g.candidates(h.object)
+	var hints []hint
+	if helpful {
+		hints = g.hints(h, order, holding, slices.Concat(holding, empty), r)
+		hints = g.shortening(hints)
+	} else {
+		hints = g.hints(h, order, empty, empty, r)
+	}
+	if len(hints) == 0 {
+		return skill.Skill{}, false
+	}
+	return hints[0].skill(g.Family().Category()), true
+}
+
+// topic draws what advice is about: what to find, or, with order, where to look whatever is to be found.
+func (g *Game) topic(r *rand.Rand) (h hint, order bool) {
 	task := g.sentence()
-	h := hint{object: task.object}
-	order := r.Float64() < orderShare
+	h.object = task.object
+	order = r.Float64() < orderShare
 	switch u := r.Float64(); {
 	case order:
 	case task.family == LookInLight && u < lampShare:
@@ -71,33 +89,73 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 	case task.family == PickTwo && u < secondShare:
 		h.second = true
 	}
-	holding, empty := g.candidates(task, h.object)
-	from := empty
-	if helpful {
-		from = holding
-	}
-	if len(from) == 0 {
-		return skill.Skill{}, false
-	}
-	h.receptacles = []string{from[r.IntN(len(from))]}
-	if order {
-		rest := slices.DeleteFunc(slices.Concat(holding, empty), func(c string) bool { return c == h.receptacles[0] })
-		if !helpful {
-			rest = slices.DeleteFunc(slices.Clone(empty), func(c string) bool { return c == h.receptacles[0] })
+	return h, order
+}
+
+// hints lists, in random order, one hint on the topic for each type in first; orders go on with one of then.
+func (g *Game) hints(topic hint, order bool, first, then []string, r *rand.Rand) []hint {
+	var hints []hint
+	for _, i := range r.Perm(len(first)) {
+		h := topic
+		h.receptacles = []string{first[i]}
+		if order {
+			rest := slices.DeleteFunc(slices.Clone(then), func(c string) bool { return c == first[i] })
+			if len(rest) == 0 {
+				continue
+			}
+			h.object = ""
+			h.receptacles = append(h.receptacles, rest[r.IntN(len(rest))])
 		}
-		if len(rest) == 0 {
-			return skill.Skill{}, false
-		}
-		h.object = ""
-		h.receptacles = append(h.receptacles, rest[r.IntN(len(rest))])
+		hints = append(hints, h)
 	}
-	return h.skill(g.Family().Category()), true
+	return hints
+}
+
+// shortening drops the hints that lengthen the search, and if some shorten it, those that do not.
+func (g *Game) shortening(hints []hint) []hint {
+	usual := g.searchLength(nil)
+	var shorter, others []hint
+	for _, h := range hints {
+		switch n := g.searchLength([]hint{h}); {
+		case n < usual:
+			shorter = append(shorter, h)
+		case n == usual:
+			others = append(others, h)
+		}
+	}
+	if len(shorter) > 0 {
+		return shorter
+	}
+	return others
+}
+
+// searchLength is the number of steps in which the searcher wins with these hints, or the limit if it does not.
+func (g *Game) searchLength(hints []hint) int {
+	state := g.NewState(Move)
+	x, err := newSearcher(state.Intro(), Move, nil, nil)
+	if err != nil {
+		return defaultLimit // it cannot read such a sentence, with hints or without
+	}
+	x.hints = hints
+	for n := range defaultLimit {
+		if state.Won() {
+			return n
+		}
+		a, ok := x.Next()
+		if !ok {
+			break
+		}
+		text, _ := state.Step(string(a))
+		x.Observe(a, episode.StepResult{Observation: episode.Observation{Text: text}})
+	}
+	return defaultLimit
 }
 
 // candidates parts the receptacle types where an object type may be at the start by whether one is, each list sorted.
 // Types where it never is are in neither.
-func (g *Game) candidates(task sentence, object string) (holding, empty []string) {
+func (g *Game) candidates(object string) (holding, empty []string) {
 	const plausible = 0.002
+	task := g.sentence()
 	class, _ := g.ClassOf(object)
 	types := map[string]bool{}
 	for i, r := range g.Receptacles {

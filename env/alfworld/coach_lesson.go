@@ -9,7 +9,7 @@ import (
 
 // longSearch is the number of receptacles looked into in vain from which a search teaches an order for the whole
 // category, not only a place for the object.
-const longSearch = 8
+const longSearch = 6
 
 // hunt is the search for one thing in an episode.
 type hunt struct {
