@@ -207,15 +207,15 @@ func (d *draft) game(id string) (*Game, error) {
 	return NewGame(d.spec)
 }
 
-// placeID names a location. 0 is where the agent starts; no receptacle stands there.
-func placeID(i int) string { return "loc|" + strconv.Itoa(i) }
+// placeID names a location, as problem files spell it. 0 is where the agent starts; no receptacle stands there.
+func placeID(i int) string { return "loc_bar_" + strconv.Itoa(i) }
 
-// thingID names the n-th thing of a type, n up to 999. Types that end in "basin" are spelled as the original does:
+// thingID names the n-th thing of a type, n up to 999, as problem files spell it. Types that end in "basin" are spelled as the original does:
 // a basin is part of something.
 func thingID(class string, n int) string {
-	digits := "|" + strconv.Itoa(1000 + n)[1:]
+	digits := "_bar_" + strconv.Itoa(1000 + n)[1:]
 	if whole, basin := strings.CutSuffix(class, "basin"); basin {
-		return whole + digits + "|" + class
+		return whole + digits + "_bar_" + class
 	}
 	return class + digits
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"math"
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"skillmaster/episode"
@@ -253,6 +255,102 @@ func BenchmarkGenerate(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		if _, err := Generate(Families()[i%6], episode.Seed(i), 0); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestGeneratedGamesAreProblems writes games as problem texts, as the original engine reads them, and reads them again.
+func TestGeneratedGamesAreProblems(t *testing.T) {
+	for i, g := range generated(t, 30, 0) {
+		read, err := ReadProblem(g.Problem())
+		if err != nil {
+			t.Fatalf("game %d: %v", i, err)
+		}
+		read.ID, read.Task = g.ID, g.Task
+		if got := mustGame(t, read); !reflect.DeepEqual(got.Spec(), g.Spec()) {
+			t.Errorf("game %d: read as %+v\nwritten %+v", i, got.Spec(), g.Spec())
+		}
+	}
+}
+
+func TestGeneratedSuite(t *testing.T) {
+	s, err := NewGenerated(GeneratedOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var panels []episode.Panel
+	for _, split := range s.Splits() {
+		tasks, err := s.Tasks(split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := defaultSplits[split]; len(tasks) != want {
+			t.Errorf("split %s has %d tasks, want %d", split, len(tasks), want)
+		}
+		panels = append(panels, episode.Panel{Name: split, Tasks: tasks})
+		for i := 0; i < len(tasks); i += 37 {
+			checkTask(t, s, tasks[i], split, i)
+		}
+	}
+	if err := episode.Disjoint(panels...); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Tasks("test"); err == nil || !strings.Contains(err.Error(), "gate, probe, report, train, valid") {
+		t.Errorf("an unknown split gives error %v, want one that names those there are", err)
+	}
+}
+
+func checkTask(t *testing.T, s *Suite, task episode.Task, split string, i int) {
+	t.Helper()
+	g, err := s.Game(task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := g.task(split); task != want {
+		t.Errorf("task %+v opens as %+v", task, want)
+	}
+	if !strings.HasPrefix(task.ID, "gen/"+split+"/"+task.Family+"-") || task.Family != Families()[i%6].String() {
+		t.Errorf("task %s of family %s has number %d", task.ID, task.Family, i)
+	}
+}
+
+func TestGeneratedSuitesDiffer(t *testing.T) {
+	ids := map[string]int{}
+	for i, o := range []GeneratedOptions{{}, {Seed: 1}, {Difficulty: 0.5}, {Families: []Family{PickTwo, LookInLight}}} {
+		s, err := NewGenerated(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range everyTask(t, s, "valid", 1) {
+			if other, ok := ids[task.ID]; ok {
+				t.Fatalf("suites %d and %d both have task %s", other, i, task.ID)
+			}
+			ids[task.ID] = i
+			if len(o.Families) > 0 && !slices.ContainsFunc(o.Families, func(f Family) bool { return f.String() == task.Family }) {
+				t.Fatalf("task %s is of none of the families %v", task.ID, o.Families)
+			}
+		}
+	}
+}
+
+func TestNewGeneratedRefuses(t *testing.T) {
+	for _, o := range []GeneratedOptions{
+		{Difficulty: 2}, {Families: []Family{}}, {Families: []Family{families}}, {Splits: map[string]int{}},
+		{Splits: map[string]int{"train": 0}}, {Splits: map[string]int{"a/b": 1}}, {Splits: map[string]int{"a~b": 1}}, {Splits: map[string]int{"": 1}},
+	} {
+		if _, err := NewGenerated(o); err == nil {
+			t.Errorf("NewGenerated(%+v) gave no error", o)
+		}
+	}
+	s, err := NewGenerated(GeneratedOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := everyTask(t, s, "valid", 256)[0].ID
+	for _, bad := range []string{"", "gen", id + "0", strings.Replace(id, "/valid/", "/other/", 1), strings.TrimSuffix(id, "0") + "6",
+		strings.TrimSuffix(id, "0") + "-1", strings.TrimSuffix(id, "0") + "00", strings.Replace(id, "gen/", "gen-1/", 1)} {
+		if _, err := s.Game(bad); !errors.Is(err, ErrNoGame) {
+			t.Errorf("game %q: %v, want ErrNoGame", bad, err)
 		}
 	}
 }
