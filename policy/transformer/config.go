@@ -20,7 +20,7 @@ type Config struct {
 	Width    int     `json:"width"`     // D, of the residual stream
 	Layers   int     `json:"layers"`    // L
 	Heads    int     `json:"heads"`     // query heads
-	KVHeads  int     `json:"kv_heads"`  // key and value heads, a divisor of Heads; 0: Heads
+	KVHeads  int     `json:"kv_heads"`  // key and value heads, a divisor of Heads: fewer sample faster; 0: Heads
 	HeadDim  int     `json:"head_dim"`  // of each head, even; 0: Width/Heads
 	Hidden   int     `json:"hidden"`    // width of the feed-forward layer
 	Context  int     `json:"context"`   // most ids of a sequence; 0: 1024

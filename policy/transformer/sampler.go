@@ -182,7 +182,8 @@ func (s *Sampler) Counters() Counters {
 }
 
 // Close ends the samples in progress with ErrClosed, waits for the workers and frees the caches. It may be called more
-// than once. A sampler that is not closed holds memory until it is collected, and nothing else.
+// than once; Score still works after it. A sampler that is not closed holds memory until it is collected, and nothing
+// else.
 func (s *Sampler) Close() error {
 	s.mu.Lock()
 	s.closed = true
