@@ -10,10 +10,21 @@ import (
 // Admissible lists the actions possible now, sorted. Callers share the list and must not change it.
 func (s *State) Admissible() []episode.Action {
 	if s.admissible == nil {
-		s.commands = s.appendCommands(s.commands[:0])
-		s.admissible = slices.Clone(s.commands)
+		s.admissible = s.appendCommands(make([]episode.Action, 0, s.aboutAdmissible()))
 	}
 	return s.admissible
+}
+
+// aboutAdmissible is a little more than the number of admissible actions, unless there is much to slice.
+func (s *State) aboutAdmissible() int {
+	n := len(s.text.goTo) + 6
+	for _, r := range s.text.here[s.location] {
+		n += 3
+		for _, x := range s.sets.in(&s.game.layout, int(r)) {
+			n += bits.OnesCount64(x)
+		}
+	}
+	return n
 }
 
 // appendCommands goes through the verbs in the order of their first words.

@@ -81,10 +81,11 @@ func readTrial(root, id string, known *wordingMemo) outcome {
 		return skip("not marked as solvable")
 	}
 	g, err := f.game(id, known)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+	o := judge(id, g, err)
+	if o.err != nil {
+		o.err = fmt.Errorf("%s: %w", path, o.err)
 	}
-	return judge(id, g, err)
+	return o
 }
 
 func (f *gameFile) game(id string, known *wordingMemo) (*Game, error) {

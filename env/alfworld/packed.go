@@ -126,10 +126,11 @@ func readLine(l packedLine) outcome {
 		return outcome{err: fmt.Errorf("line %d: more than one game on it", l.number+1)}
 	}
 	g, err := r.game()
-	if err != nil {
-		err = fmt.Errorf("line %d: %w", l.number+1, err)
+	o := judge(r.ID, g, err)
+	if o.err != nil {
+		o.err = fmt.Errorf("line %d: %w", l.number+1, o.err)
 	}
-	return judge(r.ID, g, err)
+	return o
 }
 
 func (r *record) game() (*Game, error) {

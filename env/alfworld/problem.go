@@ -14,7 +14,7 @@ var ErrUnsupported = errors.New("unsupported task type")
 // Errors name the line. Text that is no such problem is an error whatever it is, and reading ends with the text.
 func ReadProblem(text string) (Spec, error) {
 	p := problemReader{
-		words: wordReader{text: text}, spelled: map[string]*symbol{}, symbols: map[string]*symbol{},
+		words: wordReader{text: text}, spelled: make(map[string]*symbol, 512), symbols: make(map[string]*symbol, 512),
 		predicates: map[string]predicate{},
 	}
 	if err := p.problem(); err != nil {

@@ -59,7 +59,6 @@ type State struct {
 	held     int // object, -1 for none
 
 	admissible []episode.Action // of the state as it is; nil when it has to be made
-	commands   []episode.Action // scratch
 	pairs      []uint32         // scratch
 	buffer     []byte           // scratch
 }
