@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"skillmaster/train"
+)
+
+// runConfig is everything that decides what a run does: what a config file holds, and what a run directory records.
+type runConfig struct {
+	World      worldConfig  `json:"world"`
+	Model      modelConfig  `json:"model"`
+	Vocabulary int          `json:"vocabulary"` // most tokens of the tokenizer
+	Corpus     int          `json:"corpus"`     // demonstrations the tokenizer is trained on
+	Train      train.Config `json:"train"`
+}
+
+// modelConfig is the shape of the embedded transformer.
+type modelConfig struct {
+	Width   int `json:"width"`
+	Layers  int `json:"layers"`
+	Heads   int `json:"heads"`
+	KVHeads int `json:"kv_heads"`
+	Hidden  int `json:"hidden"`
+	Context int `json:"context"`
+}
+
+// presets are the named starting points of a config, by world.
+func preset(world, name string) (runConfig, error) {
+	c := runConfig{
+		World: defaultWorld(world), Vocabulary: 2048, Corpus: 600,
+		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 4, Hidden: 512, Context: 1024},
+		Train: train.Default(),
+	}
+	if world == "alfworld" {
+		c.Train.Warm.Updates = 5000
+		c.Train.Iterations = 120
+	}
+	switch name {
+	case "default":
+	case "paper": // signed utility, win weight 0.3, no edit cost; DualAdv as published
+		c.Train.Probe.EditCost = 0
+	case "release": // the public release: harm clipped to zero, a bank that never changes
+		c.Train.Probe.EditCost, c.Train.Probe.Alpha, c.Train.Probe.ClipAtZero = 0, 0.2, true
+		c.Train.Gate.Rule = "never"
+	case "smoke": // seconds, to see that everything works
+		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
+		c.Corpus = 50
+		c.Train.Warm.Updates, c.Train.Warm.Round = 20, 10
+		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 2, 2, 2
+	default:
+		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke", name)
+	}
+	return c, nil
+}
+
+// load lays a config file over c. Keys that are not known are an error.
+func (c *runConfig) load(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := c.decode(b); err != nil {
+		return fmt.Errorf("%s: %w (skillmaster train --print-config shows every key)", path, err)
+	}
+	return nil
+}
+
+func (c *runConfig) decode(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		var t *json.UnmarshalTypeError
+		if errors.As(err, &t) {
+			return fmt.Errorf("%s cannot be a %s, it is a %s", t.Field, t.Value, t.Type)
+		}
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more after the config")
+	}
+	return nil
+}
+
+// set lays one key=value over c, the key as a path such as train.learn.rate.
+func (c *runConfig) set(assignment string) error {
+	key, value, ok := strings.Cut(assignment, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("--set %s: write key=value, such as train.learn.rate=1e-4", assignment)
+	}
+	if !json.Valid([]byte(value)) {
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		value = string(quoted)
+	}
+	path := strings.Split(key, ".")
+	doc := value
+	for i := len(path) - 1; i >= 0; i-- {
+		name, err := json.Marshal(path[i])
+		if err != nil {
+			return err
+		}
+		doc = "{" + string(name) + ":" + doc + "}"
+	}
+	if err := c.decode([]byte(doc)); err != nil {
+		return fmt.Errorf("--set %s: %w (skillmaster train --print-config shows every key)", assignment, err)
+	}
+	return nil
+}
+
+// JSON is the config as a file.
+func (c runConfig) JSON() ([]byte, error) { return json.MarshalIndent(c, "", "  ") }

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"skillmaster/chat"
+	"skillmaster/episode"
+	"skillmaster/policy"
+	"skillmaster/rollout"
+	"skillmaster/skill"
+	"skillmaster/store"
+	"skillmaster/train"
+)
+
+// evalCmd plays a panel.
+type evalCmd struct {
+	Run         string   `help:"Run directory." required:"" placeholder:"DIR"`
+	Panel       []string `help:"Panels to play: names of the run's panels. Default: its report panels." placeholder:"NAME"`
+	Retrieval   string   `help:"Whether skills stand in the prompts: on or off." default:"on" enum:"on,off"`
+	Bank        string   `help:"frozen: the bank as it is; online: every review's edit counts from the next task on." default:"frozen" enum:"frozen,online"`
+	Checkpoint  string   `help:"latest, best (on the held-out panel) or warm (the end of the warm start)." default:"latest" enum:"latest,best,warm"`
+	Temperature *float64 `help:"Sampling temperature; 0 is greedy. Default: the run's own."`
+	Seed        *uint64  `help:"Seed of the evaluation. Default: the run's."`
+	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
+	Tasks       bool     `help:"Also list every task with its result."`
+	JSON        bool     `help:"Print JSON." name:"json"`
+}
+
+// Help is shown under --help.
+func (evalCmd) Help() string {
+	return `Plays every task of a panel exactly once and prints success by family, with 95 % intervals (Wilson).
+
+Examples:
+  skillmaster eval --run runs/first --panel valid_unseen
+  skillmaster eval --run runs/first --panel valid_seen --retrieval off --json
+  skillmaster eval --run runs/first --checkpoint warm --bank online`
+}
+
+// scored is an evaluation with its scores, as it is printed.
+type scored struct {
+	train.Evaluation
+	Summaries []train.Summary `json:"summaries"`
+	BankAfter string          `json:"bank_after"`
+	Seconds   float64         `json:"seconds"`
+	Sampled   int             `json:"steps_played"`
+}
+
+func (c *evalCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	run, err := store.View(ctx, c.Run, time.Now)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	player, bank, panels, seed, err := c.player(ctx, run)
+	if err != nil {
+		return err
+	}
+	var out []scored
+	for _, p := range panels {
+		fmt.Fprintf(stderr, "panel %s: %d tasks\n", p.Name, len(p.Tasks))
+		began := time.Now()
+		e, after, err := c.play(ctx, player, p, bank, seed)
+		if err != nil {
+			return err
+		}
+		s := scored{Evaluation: e, Summaries: e.Summaries(), BankAfter: after.Hash(), Seconds: time.Since(began).Seconds()}
+		for _, r := range e.Results {
+			s.Sampled += r.Steps
+		}
+		out = append(out, s)
+	}
+	if c.JSON {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}
+	return c.print(stdout, out)
+}
+
+func (c *evalCmd) play(ctx context.Context, p *rollout.Player, panel episode.Panel, bank skill.Bank, s episode.Seed) (train.Evaluation, skill.Bank, error) {
+	if c.Bank == "online" {
+		return train.EvaluateOnline(ctx, p, panel, bank, s)
+	}
+	e, err := train.Evaluate(ctx, p, panel, bank, s, episodesAtOnce)
+	return e, bank, err
+}
+
+// player is the policy of the wanted checkpoint, with its bank and the wanted panels.
+func (c *evalCmd) player(ctx context.Context, run *store.Run) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
+	fail := func(err error) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
+		return nil, skill.Bank{}, nil, 0, err
+	}
+	m, err := run.Manifest(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	var cfg runConfig
+	if err := cfg.decode(m.Config); err != nil {
+		return fail(fmt.Errorf("settings of %s: %w", c.Run, err))
+	}
+	suite, all, err := openWorld(cfg.World, c.Data)
+	if err != nil {
+		return fail(err)
+	}
+	if err := samePanels(m, all); err != nil {
+		return fail(err)
+	}
+	panels, err := c.panels(all)
+	if err != nil {
+		return fail(usage(err))
+	}
+	saved, err := c.checkpoint(ctx, run)
+	if err != nil {
+		return fail(err)
+	}
+	tok, err := tokenizer(ctx, run.Dir(), cfg, suite, all)
+	if err != nil {
+		return fail(err)
+	}
+	workers := c.Workers
+	if workers <= 0 {
+		workers = runtime.NumCPU()
+	}
+	learner, err := newLearner(cfg, tok, workers)
+	if err != nil {
+		return fail(err)
+	}
+	if err := loadLearner(ctx, learner, saved.Path); err != nil {
+		return fail(err)
+	}
+	sampler, err := learner.Sampler(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	p := &rollout.Player{Suite: suite, Policy: policy.NewChat(sampler, tok, chat.Plain()), Config: cfg.Train.Rollout}
+	p.Config.Temperature = cfg.Train.EvaluateTemperature
+	if c.Temperature != nil {
+		p.Config.Temperature = *c.Temperature
+	}
+	p.Config.Retrieval = c.Retrieval == "on"
+	seed := m.Seed
+	if c.Seed != nil {
+		seed = episode.Seed(*c.Seed)
+	}
+	return p, saved.Checkpoint.Bank, panels, seed.Derive("report"), nil
+}
+
+// panels are the wanted ones.
+func (c *evalCmd) panels(all train.Panels) ([]episode.Panel, error) {
+	if len(c.Panel) == 0 {
+		return all.Report, nil
+	}
+	var out []episode.Panel
+	for _, name := range c.Panel {
+		i := slices.IndexFunc(all.All(), func(p episode.Panel) bool { return p.Name == name })
+		if i < 0 {
+			var names []string
+			for _, p := range all.All() {
+				names = append(names, p.Name)
+			}
+			return nil, fmt.Errorf("there is no panel %q: it is one of %s", name, strings.Join(names, ", "))
+		}
+		out = append(out, all.All()[i])
+	}
+	return out, nil
+}
+
+func (c *evalCmd) checkpoint(ctx context.Context, run *store.Run) (store.Saved, error) {
+	switch c.Checkpoint {
+	case "best":
+		return run.Best(ctx)
+	case "warm":
+		return run.Warm(ctx)
+	}
+	saved, _, err := run.Latest(ctx)
+	if errors.Is(err, store.ErrNoCheckpoint) {
+		return saved, fmt.Errorf("%s has no checkpoint yet: %w", c.Run, err)
+	}
+	return saved, err
+}
+
+func (c *evalCmd) print(stdout io.Writer, out []scored) error {
+	for _, s := range out {
+		how := "retrieval on"
+		if !s.Retrieval {
+			how = "retrieval off"
+		}
+		bank := "frozen bank"
+		if s.Online {
+			bank = "online bank"
+		}
+		fmt.Fprintf(stdout, "panel %s %s, %s, %s %s, policy version %d, seed %d, temperature %g\n",
+			s.Panel, s.PanelHash, how, bank, s.Evaluation.Bank, s.PolicyVersion, s.Seed, s.Temperature)
+		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprint(w, "family\ttasks\tsuccess\tshare\t95 % interval\tsteps\tsteps when won\t\n")
+		for _, f := range s.Summaries {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f–%.1f\t%.1f\t%.1f\t\n", f.Family, f.Tasks, f.Success, 100*f.Rate, 100*f.Low, 100*f.High, f.Steps, f.Won)
+		}
+		if c.Tasks {
+			fmt.Fprint(w, "\n")
+			for _, r := range s.Results {
+				fmt.Fprintf(w, "%s\t%v\t%d\t%s\t\n", r.Task, r.Success, r.Steps, r.Stop)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

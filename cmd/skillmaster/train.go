@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"skillmaster/chat"
+	"skillmaster/env"
+	"skillmaster/episode"
+	"skillmaster/policy/transformer"
+	"skillmaster/skill"
+	"skillmaster/store"
+	"skillmaster/train"
+)
+
+// trainCmd trains a policy.
+type trainCmd struct {
+	Run         string   `help:"Run directory. Default: a new one under runs/, named by world and time." placeholder:"DIR"`
+	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
+	Env         string   `help:"World: household (generated games, no download) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	Preset      string   `help:"Settings to start from: default, paper, release or smoke." default:"default"`
+	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
+	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
+	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
+	Iterations  *int     `help:"Iterations after the warm start."`
+	Bank        string   `help:"Bank to begin with, in the public JSON form. Default: an empty one." type:"existingfile" placeholder:"FILE"`
+	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
+	PrintConfig bool     `help:"Print the settings that would be used, and end."`
+}
+
+// Help is shown under --help.
+func (trainCmd) Help() string {
+	return `Clones expert episodes (warm start), then repeats: play groups of episodes, review each, judge every edit on probe
+tasks with and without it, commit what passes the gate, and learn from both streams.
+
+Examples:
+  skillmaster train
+  skillmaster train --env alfworld --data ../shared/data --run runs/first
+  skillmaster train --run runs/first --resume
+  skillmaster train --preset smoke --set train.learn.variant=joint`
+}
+
+// episodesAtOnce is how many episodes wait for the sampler together: enough to keep its batches full.
+const episodesAtOnce = 96
+
+func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
+	cfg, err := c.config()
+	if err != nil {
+		return usage(err)
+	}
+	if c.PrintConfig {
+		b, err := cfg.JSON()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(stdout, string(b))
+		return err
+	}
+	if c.Resume && c.Run == "" {
+		return usage(errors.New("--resume needs --run: which run is to go on?"))
+	}
+	if c.Run == "" {
+		c.Run = filepath.Join("runs", cfg.World.Name+"-"+time.Now().Format("20060102-150405"))
+	}
+	run, cfg, err := c.open(ctx, cfg, command, stderr)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	started := time.Now()
+	t, from, err := c.trainer(ctx, run, cfg, stderr)
+	if err != nil {
+		return err
+	}
+	err = t.Run(ctx, from)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stopped; go on with: skillmaster train --run %s --resume: %w", c.Run, err)
+	}
+	if err != nil {
+		return err
+	}
+	return summarise(ctx, run, time.Since(started), stdout)
+}
+
+// config is preset, file and flags, one over the other.
+func (c *trainCmd) config() (runConfig, error) {
+	cfg, err := preset(c.Env, c.Preset)
+	if err != nil {
+		return cfg, err
+	}
+	if c.Config != "" {
+		if err := cfg.load(c.Config); err != nil {
+			return cfg, err
+		}
+	}
+	for _, s := range c.Set {
+		if err := cfg.set(s); err != nil {
+			return cfg, err
+		}
+	}
+	if c.Seed != nil {
+		cfg.Train.Seed = *c.Seed
+	}
+	if c.Iterations != nil {
+		cfg.Train.Iterations = *c.Iterations
+	}
+	if err := cfg.Train.Validate(); err != nil {
+		return cfg, fmt.Errorf("settings: %w", err)
+	}
+	return cfg, nil
+}
+
+// open makes the run directory, or opens the one to go on with and takes its settings.
+func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, stderr io.Writer) (*store.Run, runConfig, error) {
+	if c.Resume {
+		run, err := store.Open(ctx, c.Run, 0, time.Now)
+		if err != nil {
+			return nil, cfg, err
+		}
+		m, err := run.Manifest(ctx)
+		if err == nil {
+			cfg = runConfig{}
+			err = cfg.decode(m.Config)
+		}
+		if err != nil {
+			return nil, cfg, errors.Join(fmt.Errorf("settings of %s: %w", c.Run, err), run.Close())
+		}
+		return run, cfg, nil
+	}
+	_, panels, err := openWorld(cfg.World, c.Data)
+	if err != nil {
+		return nil, cfg, err
+	}
+	var bank skill.Bank
+	if c.Bank != "" {
+		if bank, err = readBank(c.Bank); err != nil {
+			return nil, cfg, err
+		}
+	}
+	b, err := cfg.JSON()
+	if err != nil {
+		return nil, cfg, err
+	}
+	m := store.Manifest{
+		Program: version, Config: b, Seed: episode.Seed(cfg.Train.Seed), World: describeWorld(cfg.World, panels), Command: command, Bank: bank,
+	}
+	for _, p := range panels.All() {
+		m.Panels = append(m.Panels, store.PanelOf(p))
+	}
+	run, err := store.Create(ctx, c.Run, m, time.Now)
+	if errors.Is(err, store.ErrExists) {
+		return nil, cfg, fmt.Errorf("%w (to go on with it: --resume)", err)
+	}
+	if err == nil {
+		fmt.Fprintf(stderr, "run directory %s\n", c.Run)
+	}
+	return run, cfg, err
+}
+
+// trainer wires the parts of a run, and says where to go on.
+func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
+	var from train.Checkpoint
+	suite, panels, err := openWorld(cfg.World, c.Data)
+	if err != nil {
+		return nil, from, err
+	}
+	m, err := run.Manifest(ctx)
+	if err != nil {
+		return nil, from, err
+	}
+	if err := samePanels(m, panels); err != nil {
+		return nil, from, err
+	}
+	tok, err := tokenizer(ctx, run.Dir(), cfg, suite, panels)
+	if err != nil {
+		return nil, from, err
+	}
+	workers := c.Workers
+	if workers <= 0 {
+		workers = runtime.NumCPU()
+	}
+	learner, err := newLearner(cfg, tok, workers)
+	if err != nil {
+		return nil, from, err
+	}
+	saved, damaged, err := run.Latest(ctx)
+	for _, d := range damaged {
+		fmt.Fprintln(stderr, "warning:", d)
+	}
+	switch {
+	case errors.Is(err, store.ErrNoCheckpoint):
+	case err != nil:
+		return nil, from, err
+	default:
+		from = saved.Checkpoint
+		if err := loadLearner(ctx, learner, saved.Path); err != nil {
+			return nil, from, err
+		}
+	}
+	if _, err := run.Rewind(ctx, saved); err != nil {
+		return nil, from, err
+	}
+	console := newConsole(stderr, cfg.Train)
+	return &train.Trainer{
+		Config: cfg.Train, Suite: suite, Panels: panels, Learner: learner, Context: cfg.Model.Context,
+		Tokenizer: tok, Template: chat.Plain(), Bank: m.Bank, Workers: episodesAtOnce,
+		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
+		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
+	}, from, nil
+}
+
+// samePanels refuses to go on with other data than the run was begun with.
+func samePanels(m store.Manifest, p train.Panels) error {
+	now := map[string]string{}
+	for _, q := range p.All() {
+		now[q.Name] = q.Hash()
+	}
+	for _, q := range m.Panels {
+		if now[q.Name] != q.Hash {
+			return fmt.Errorf("panel %s is %s now and was %s when the run began: its tasks have changed (give the run's own --data)", q.Name, now[q.Name], q.Hash)
+		}
+	}
+	return nil
+}
+
+// tokenizer reads the run's tokenizer, or trains it on the world's own text and writes it there.
+func tokenizer(ctx context.Context, dir string, cfg runConfig, suite env.Suite, panels train.Panels) (*chat.Tokenizer, error) {
+	path := filepath.Join(dir, "tokenizer.json")
+	if f, err := os.Open(path); err == nil {
+		defer f.Close()
+		tok, err := chat.Load(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return tok, nil
+	}
+	corpus, err := train.Corpus(ctx, cfg.Train, suite, panels.Train.Tasks, cfg.Corpus)
+	if err != nil {
+		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
+	}
+	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
+		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
+		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(panels.Train.Tasks)...),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("train a tokenizer: %w", err)
+	}
+	return tok, writeWhole(path, tok.Save)
+}
+
+// writeWhole writes a file beside its place and renames it, so that it is there whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// newLearner makes the embedded transformer with fresh weights.
+func newLearner(cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {
+	m := cfg.Model
+	pieces := make([][]string, tok.VocabSize())
+	for i := range pieces {
+		pieces[i] = tok.Parts(int32(i))
+	}
+	model, err := transformer.NewModel(transformer.Config{
+		Vocab: tok.VocabSize(), Width: m.Width, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads,
+		Hidden: m.Hidden, Context: m.Context, Tied: true,
+	}, uint64(episode.Seed(cfg.Train.Seed).Derive("weights")), pieces)
+	if err != nil {
+		return nil, err
+	}
+	return transformer.NewLearner(model, transformer.LearnerOptions{
+		Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers},
+	}), nil
+}
+
+func loadLearner(ctx context.Context, l *transformer.Learner, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := l.Load(ctx, f); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return nil
+}
+
+// summarise prints what a run came to.
+func summarise(ctx context.Context, run *store.Run, took time.Duration, stdout io.Writer) error {
+	es, err := run.Evaluations(ctx)
+	if err != nil {
+		return err
+	}
+	commits, err := run.Commits(ctx)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s, %s\n", run.Dir(), took.Round(time.Second))
+	line := func(name string, e train.Evaluation) {
+		s := e.Summaries()[0]
+		fmt.Fprintf(&b, "  %-18s %5.1f %% success [%.1f, %.1f], %.1f steps, %d tasks of panel %s\n",
+			name, 100*s.Rate, 100*s.Low, 100*s.High, s.Steps, s.Tasks, e.Panel)
+	}
+	if len(es) > 0 {
+		line("after warm start", es[0].Evaluation)
+		line("at the end", es[len(es)-1].Evaluation)
+	}
+	fmt.Fprintf(&b, "  skills committed   %d\nnext: skillmaster eval --run %s, or skillmaster bank show --run %s\n", len(commits), run.Dir(), run.Dir())
+	_, err = io.WriteString(stdout, b.String())
+	return err
+}

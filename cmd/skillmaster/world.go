@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"skillmaster/env"
+	"skillmaster/env/alfworld"
+	"skillmaster/episode"
+	"skillmaster/train"
+)
+
+// worldConfig names a world and says what of it a run uses.
+type worldConfig struct {
+	Name       string         `json:"name"`       // household (generated games) or alfworld (the real ones)
+	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
+	Sizes      map[string]int `json:"sizes"`      // household: tasks of each panel
+}
+
+func defaultWorld(name string) worldConfig {
+	c := worldConfig{Name: name}
+	if name == household {
+		c.Sizes = map[string]int{"train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
+	}
+	return c
+}
+
+// The worlds there are.
+const (
+	household = "household"
+	realGames = "alfworld"
+)
+
+// openSuite opens a world.
+func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
+	switch c.Name {
+	case household:
+		return alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: c.Sizes, Difficulty: c.Difficulty})
+	case realGames:
+		return alfworld.Open(data, alfworld.Options{})
+	default:
+		return nil, usage(fmt.Errorf("there is no world %q: it is %s or %s", c.Name, household, realGames))
+	}
+}
+
+// openWorld opens a world with its panels. The real games' train split is dealt into the panels a run learns and
+// chooses on by the hash of each game's id; the two evaluation splits are the report panels, whole.
+func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
+	suite, err := openSuite(c, data)
+	if err != nil {
+		return nil, train.Panels{}, err
+	}
+	split := func(name string) (p episode.Panel) {
+		var tasks []episode.Task
+		if err == nil {
+			tasks, err = suite.Tasks(name)
+		}
+		return episode.Panel{Name: name, Tasks: tasks}
+	}
+	var p train.Panels
+	if c.Name == household {
+		p = train.Panels{Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
+	} else {
+		dealt := train.Partition(split("train").Tasks,
+			train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
+			train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
+		p = train.Panels{Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
+	}
+	if err != nil {
+		return nil, train.Panels{}, err
+	}
+	return suite, p, p.Validate()
+}
+
+// describeWorld says in words what a run is played in.
+func describeWorld(c worldConfig, p train.Panels) string {
+	n := 0
+	for _, q := range p.All() {
+		n += len(q.Tasks)
+	}
+	return fmt.Sprintf("%s, %d tasks", c.Name, n)
+}
+
+// splitsOf lists the splits of a world, the one to play from first.
+func splitsOf(world string) []string {
+	if world == household {
+		return []string{"valid", "report", "train", "probe", "gate"}
+	}
+	return []string{"valid_unseen", "valid_seen", "train", "valid_train"}
+}
