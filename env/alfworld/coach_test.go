@@ -128,7 +128,7 @@ func adviceEffect(t *testing.T, s *Suite, tasks []episode.Task) (n int, none, he
 }
 
 func TestAdviceChangesTheSearch(t *testing.T) {
-	s, err := NewGenerated(GeneratedOptions{Splits: map[string]int{"train": 400}})
+	s, err := NewGenerated(GeneratedOptions{Splits: map[string]int{"train": 300}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAdviceChangesTheSearch(t *testing.T) {
 	if helpful > none-0.5 || unhelpful < none+0.5 {
 		t.Error("advice changes the number of steps by less than half a step")
 	}
-	s = released(t)
+	s = openData(t, Options{})
 	n, none, helpful, unhelpful = adviceEffect(t, s, everyTask(t, s, "valid_unseen", 1))
 	t.Logf("valid_unseen: %d tasks, mean steps without %.2f, helpful %.2f, unhelpful %.2f", n, none, helpful, unhelpful)
 	if helpful > none-0.5 || unhelpful < none+0.5 {

@@ -3,7 +3,6 @@ package alfworld
 import (
 	"context"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,14 +11,13 @@ import (
 	"skillmaster/skill"
 )
 
-// released opens the released games, or skips the test.
-func released(t testing.TB) *Suite {
-	t.Helper()
-	s, err := Open(filepath.Dir(dataFile(t, "valid_seen.jsonl.gz")), Options{})
-	if err != nil {
-		t.Fatal(err)
+// fewer is the number of games to check: under the race detector, which makes them slow and has nothing to find in most,
+// an eighth.
+func fewer(n int) int {
+	if raceDetector {
+		return n / 8
 	}
-	return s
+	return n
 }
 
 // everyTask lists one in so many tasks of a split.
@@ -90,7 +88,7 @@ func playAll(t testing.TB, s *Suite, tasks []episode.Task, k env.Knowledge) (won
 }
 
 func TestSearcherWinsReleasedGames(t *testing.T) {
-	s := released(t)
+	s := openData(t, Options{})
 	for _, c := range []struct {
 		split     string
 		every     int
@@ -111,7 +109,7 @@ func TestSearcherWinsReleasedGames(t *testing.T) {
 // TestSearcherReadsTextAlone plays with nothing in hand but the texts: the searcher is made from the first observation,
 // and what it is told afterwards is text.
 func TestSearcherReadsTextAlone(t *testing.T) {
-	s := released(t)
+	s := openData(t, Options{})
 	for _, task := range everyTask(t, s, "valid_unseen", 3) {
 		g, err := s.Game(task.ID)
 		if err != nil {
@@ -140,7 +138,7 @@ func TestSearcherReadsTextAlone(t *testing.T) {
 }
 
 func TestSentencesSayTheGoal(t *testing.T) {
-	s := released(t)
+	s := openData(t, Options{})
 	for _, split := range []string{"valid_seen", "valid_unseen"} {
 		for _, task := range everyTask(t, s, split, 1) {
 			g, err := s.Game(task.ID)
@@ -155,8 +153,8 @@ func TestSentencesSayTheGoal(t *testing.T) {
 }
 
 func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
-	s := released(t)
-	shorter, slowest := 0, time.Duration(0)
+	s := openData(t, Options{})
+	shorter, plans, spent := 0, 0, time.Duration(0)
 	for _, split := range []string{"valid_seen", "valid_unseen"} {
 		for _, task := range everyTask(t, s, split, 1) {
 			g, err := s.Game(task.ID)
@@ -166,7 +164,8 @@ func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
 			state := g.NewState(FromFile)
 			start := time.Now()
 			plan, ok := state.Plan()
-			slowest = max(slowest, time.Since(start))
+			spent += time.Since(start)
+			plans++
 			p := play(t, s, task, env.Knows, nil, nil)
 			if !ok || !p.success || len(p.steps) != len(plan) || len(plan) > len(g.Walkthrough) {
 				t.Errorf("%s: plan of %d (found %v), played %d (success %v), walkthrough %d",
@@ -177,9 +176,10 @@ func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d plans are shorter than their walkthroughs; the slowest took %v", shorter, slowest)
-	if slowest > 10*time.Millisecond && !raceDetector {
-		t.Errorf("a plan took %v, want at most 10 ms", slowest)
+	each := spent / time.Duration(plans)
+	t.Logf("%d of %d plans are shorter than their walkthroughs; one takes %v on average", shorter, plans, each)
+	if each > 10*time.Millisecond {
+		t.Errorf("a plan takes %v on average, want at most 10 ms", each)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestPlansAreShortest(t *testing.T) {
 	const limit = 5
 	r := episode.Seed(3).Rand()
 	compared := 0
-	for i := range 240 {
+	for i := range fewer(240) {
 		g := bareGame(t, Families()[i%6], episode.Seed(i))
 		state := g.NewState(FromFile)
 		for range r.IntN(6) {
@@ -239,7 +239,7 @@ func TestPlansAreShortest(t *testing.T) {
 			t.Errorf("game %d (%s) from location %d, holding %d: plan %v of %d, shortest %d", i, g.Task, state.location, state.held, plan, len(plan), want)
 		}
 	}
-	if compared < 60 {
+	if compared < fewer(240)/4 {
 		t.Errorf("only %d states compared", compared)
 	}
 	t.Logf("%d states compared", compared)
@@ -259,10 +259,7 @@ func bareGame(t *testing.T, f Family, seed episode.Seed) *Game {
 }
 
 func TestExpertsWinGeneratedGames(t *testing.T) {
-	n := 2000
-	if raceDetector {
-		n = 300
-	}
+	n := fewer(2000)
 	s, err := NewGenerated(GeneratedOptions{Splits: map[string]int{"train": n}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,21 +34,10 @@ const factsHead = `# Statistics of the household rooms of ALFRED (Shridhar et al
 
 `
 
-// dataFile returns the path of a file of the ALFWorld data, or skips the test if there is none.
+// dataFile returns the path of a file of the released games, or skips the test if they are not at hand.
 func dataFile(t testing.TB, name string) string {
 	t.Helper()
-	dir := os.Getenv("SKILLMASTER_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	path := filepath.Join(dir, "alfworld", name)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no data: %v (set SKILLMASTER_DATA)", err)
-		}
-		t.Skipf("NOT TESTED, no data: %v (set SKILLMASTER_DATA)", err)
-	}
-	return path
+	return filepath.Join(dataDir(t), "alfworld", name)
 }
 
 // counts are what facts.txt is made of. Keys join types with blanks.
