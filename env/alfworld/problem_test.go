@@ -86,7 +86,11 @@ func TestReadProblemRefuses(t *testing.T) {
 
 func TestReadProblemCutOffAnywhere(t *testing.T) {
 	text := strings.TrimSpace(mustGame(t, kitchen()).Problem())
-	for i := range len(text) {
+	step := 1
+	if raceDetector {
+		step = 7
+	}
+	for i := 0; i < len(text); i += step {
 		if _, err := ReadProblem(text[:i]); err == nil {
 			t.Fatalf("the first %d of %d bytes read as a whole problem", i, len(text))
 		}

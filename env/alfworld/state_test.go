@@ -313,19 +313,28 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// TestHeatUndoesCool sees that a cooled object is hot no more, and the reverse.
-func TestHeatUndoesCool(t *testing.T) {
-	spec := kitchen()
-	spec.Goal = Goal{Family: HeatAndPlace, Object: "Apple", Target: "CounterTop"}
-	s := mustGame(t, spec).NewState(Move)
-	for _, a := range []string{"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1",
-		"go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1"} {
-		if _, ok := s.Step(a); !ok {
-			t.Fatalf("%q is not admissible", a)
+// TestHeatAndCoolUndoEachOther sees that a cooled object is hot no more, and the reverse.
+func TestHeatAndCoolUndoEachOther(t *testing.T) {
+	for _, c := range []struct {
+		family Family
+		script []string
+	}{
+		{HeatAndPlace, []string{"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1",
+			"go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1"}},
+		{CoolAndPlace, []string{"go to fridge 1", "open fridge 1", "take apple 2 from fridge 1", "go to microwave 1",
+			"heat apple 2 with microwave 1", "go to countertop 1", "move apple 2 to countertop 1"}},
+	} {
+		spec := kitchen()
+		spec.Goal = Goal{Family: c.family, Object: "Apple", Target: "CounterTop"}
+		s := mustGame(t, spec).NewState(Move)
+		for _, a := range c.script {
+			if _, ok := s.Step(a); !ok {
+				t.Fatalf("%q is not admissible", a)
+			}
 		}
-	}
-	if s.Won() {
-		t.Error("a cooled apple counts as hot")
+		if s.Won() {
+			t.Errorf("%v is won with an object that was treated the other way last", c.family)
+		}
 	}
 }
 
