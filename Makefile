@@ -24,8 +24,9 @@ lint:
 test:
 	go test -race ./...
 
-# Every recorded episode of the original engine and of published agents, step by step.
+# Every released game, and every recorded episode of the original engine and of published agents, step by step.
 golden:
+	go run ./cmd/skillmaster data verify --env alfworld --data $(SKILLMASTER_DATA) --released
 	go run ./cmd/skillmaster replay --env alfworld --data $(SKILLMASTER_DATA)
 
 # Each fuzz target for FUZZTIME.
