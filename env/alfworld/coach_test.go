@@ -200,6 +200,8 @@ func TestLessons(t *testing.T) {
 		{"the second took longer", "find two pen and put them in shelf.", []episode.Step{
 			goTo("desk 1", "a pen 1"), goTo("bed 1", "nothing"), goTo("drawer 1", "nothing"), goTo("drawer 2", "a pen 2")},
 			"Look for the second pen in the drawer first."},
+		{"both at the first places", "find two pen and put them in shelf.", []episode.Step{
+			goTo("desk 1", "a pen 1"), goTo("drawer 1", "a pen 2")}, ""},
 		{"the lamp took longer", "look at pen under the desklamp.", []episode.Step{
 			goTo("desk 1", "a pen 1"), goTo("drawer 1", "nothing"), goTo("shelf 1", "a desklamp 1")},
 			"Look for a desklamp in the shelf first."},

@@ -71,9 +71,13 @@ func TestGeneratedGamesAreSound(t *testing.T) {
 	}
 }
 
-// checkStart checks that enough objects of the goal are where they may be at the start and nowhere else.
+// checkStart checks that the goal does not hold at the start, and that enough objects of the goal are where they may be
+// then and nowhere else.
 func checkStart(t *testing.T, i int, g *Game) {
 	t.Helper()
+	if g.NewState(FromFile).Won() {
+		t.Errorf("game %d (%s): its goal holds at the start", i, g.Task)
+	}
 	task := g.sentence()
 	found := 0
 	for o, object := range g.Objects {
@@ -298,6 +302,15 @@ func TestGeneratedSuite(t *testing.T) {
 	}
 	if err := episode.Disjoint(panels...); err != nil {
 		t.Error(err)
+	}
+	alike := 0
+	for i, task := range panels[0].Tasks {
+		if task.Goal == panels[1].Tasks[i].Goal {
+			alike++
+		}
+	}
+	if alike > 40 {
+		t.Errorf("%d of 256 tasks of two splits have the same goal as their counterpart", alike)
 	}
 	if _, err := s.Tasks("test"); err == nil || !strings.Contains(err.Error(), "gate, probe, report, train, valid") {
 		t.Errorf("an unknown split gives error %v, want one that names those there are", err)
