@@ -66,6 +66,7 @@ func (t *Trainer) Run(ctx context.Context, from Checkpoint) error {
 		return err
 	}
 	s := &state{Checkpoint: from}
+	defer s.closeSampler()
 	if from.Phase == WarmStart && from.Round == 0 {
 		s.Bank = t.Bank
 	}
@@ -96,13 +97,17 @@ func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error)
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := s.sampler.(interface{ Close() error }); ok {
-		if err := c.Close(); err != nil {
-			return nil, err
-		}
-	}
+	s.closeSampler()
 	s.sampler = sampler
 	return &rollout.Player{Suite: t.Suite, Policy: policy.NewChat(sampler, t.Tokenizer, t.Template), Config: t.Config.Rollout}, nil
+}
+
+// closeSampler frees the caches of the sampler in use, if it has any; nothing is asked of it any more.
+func (s *state) closeSampler() {
+	if c, ok := s.sampler.(interface{ Close() error }); ok {
+		_ = c.Close() // nothing is lost by a sampler that does not close
+	}
+	s.sampler = nil
 }
 
 // keep stores a report with its checkpoint and tells the observers.

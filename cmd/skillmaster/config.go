@@ -52,8 +52,8 @@ func preset(world, name string) (runConfig, error) {
 	case "smoke": // seconds, to see that everything works
 		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
 		c.Corpus = 50
-		c.Train.Warm.Updates, c.Train.Warm.Round = 20, 10
-		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 2, 2, 2
+		c.Train.Warm.Updates, c.Train.Warm.Round, c.Train.Warm.Tokens, c.Train.Warm.Rate = 100, 25, 1000, 6e-3
+		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 3, 2, 4
 	default:
 		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke", name)
 	}

@@ -34,8 +34,7 @@ func program(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // tiny is a run of a few seconds that goes through every phase: warm start, review, probes, gate, update.
 func tiny(dir string, more ...string) []string {
 	return append([]string{
-		"train", "--run", dir, "--preset", "smoke", "--iterations", "3", "--set", "train.evaluate=1",
-		"--set", "train.gate.rule=always", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
+		"train", "--run", dir, "--preset", "smoke", "--set", "train.evaluate=1", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
 	}, more...)
 }
 
@@ -91,7 +90,7 @@ func TestKilledRunResumes(t *testing.T) {
 			args = []string{"train", "--run", killed, "--resume"}
 		}
 		// Each attempt lives a little longer than the one before, so that kills fall all over the run and it still ends.
-		ctx, cancel := context.WithTimeout(t.Context(), took*time.Duration(2+attempt)/12)
+		ctx, cancel := context.WithTimeout(t.Context(), took/8+took*time.Duration(attempt)/24)
 		cmd, out := program(ctx, args...)
 		err := cmd.Run()
 		dead := ctx.Err() != nil
