@@ -21,10 +21,10 @@ type searcher struct {
 	*memory
 	hints    []hint
 	noise    map[string]float64 // factor for each receptacle type
-	put      string             // between object and receptacle in the command that puts: " to ", " in/on "
-	target   int                // the receptacle to put into; -1 for LookInLight
-	refused  map[string]bool    // own actions that nothing came of
-	next     string             // the last action it asked for
+	wording  Wording
+	target   int             // the receptacle to put into; -1 for LookInLight
+	refused  map[string]bool // own actions that nothing came of
+	next     string          // the last action it asked for
 	finished bool
 }
 
@@ -34,10 +34,7 @@ func newSearcher(intro string, w Wording, advice []skill.Skill, r *rand.Rand) (*
 	if !ok {
 		return nil, errors.New("the first observation is not one of the household games with a task in the usual words")
 	}
-	s := &searcher{memory: m, noise: map[string]float64{}, refused: map[string]bool{}, put: "move", target: -1}
-	if w == Put {
-		s.put = "put"
-	}
+	s := &searcher{memory: m, noise: map[string]float64{}, refused: map[string]bool{}, wording: w, target: -1}
 	for _, a := range advice {
 		s.hints = append(s.hints, parseHints(a)...)
 	}
@@ -154,7 +151,7 @@ func (s *searcher) putIn(r int) string {
 }
 
 func (s *searcher) putCommand(r int) string {
-	if s.put == "put" {
+	if s.wording == Put {
 		return "put " + s.held + " in/on " + s.receptacles[r].name
 	}
 	return "move " + s.held + " to " + s.receptacles[r].name

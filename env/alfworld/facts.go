@@ -106,16 +106,6 @@ func (f *facts) where(object, receptacle string) whereFacts {
 	return o.in[i]
 }
 
-// room returns the facts of a kind of room; nil if there is no such kind.
-func (f *facts) room(kind string) *roomFacts {
-	for _, r := range f.rooms {
-		if r.kind == kind {
-			return r
-		}
-	}
-	return nil
-}
-
 // household returns the tables. The text is ours, so an error in it is a panic.
 var household = sync.OnceValue(func() *facts {
 	f, err := parseFacts(factsText)

@@ -111,7 +111,8 @@ func (d *draft) drawReceptacles() bool {
 		u := d.r.Float64() * float64(len(c.counts)-1)
 		low, part := math.Modf(u)
 		a, b := c.counts[int(low)], c.counts[int(low)+1]
-		if n := int(math.Round(float64(a) + part*float64(b-a))); n > 0 {
+		between := float64(part * float64(b-a)) // rounded before the sum, the same on every machine
+		if n := int(math.Round(float64(a) + between)); n > 0 {
 			d.stands[c.name] = n
 			total += n
 		}
