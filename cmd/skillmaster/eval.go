@@ -38,7 +38,8 @@ type evalCmd struct {
 
 // Help is shown under --help.
 func (evalCmd) Help() string {
-	return `Plays every task of a panel exactly once and prints success by family, with 95 % intervals (Wilson).
+	return `Plays every task of a panel exactly once and prints success by family, with 95 % intervals (Wilson). The result is
+recorded in the run, with the command.
 
 Examples:
   skillmaster eval --run runs/first --panel valid_unseen
@@ -55,7 +56,7 @@ type scored struct {
 	Sampled   int             `json:"steps_played"`
 }
 
-func (c *evalCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
 	run, err := store.View(ctx, c.Run, time.Now)
 	if err != nil {
 		return err
@@ -71,6 +72,9 @@ func (c *evalCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 		began := time.Now()
 		e, after, err := c.play(ctx, player, p, bank, seed)
 		if err != nil {
+			return err
+		}
+		if err := run.Record(ctx, e, command); err != nil {
 			return err
 		}
 		s := scored{Evaluation: e, Summaries: e.Summaries(), BankAfter: after.Hash(), Seconds: time.Since(began).Seconds()}
@@ -123,7 +127,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run) (*rollout.Player, 
 	if err != nil {
 		return fail(err)
 	}
-	tok, err := tokenizer(ctx, run.Dir(), cfg, suite, all)
+	tok, err := tokenizer(ctx, run, cfg, suite, all)
 	if err != nil {
 		return fail(err)
 	}

@@ -84,7 +84,9 @@ func dispatch(ctx context.Context, command any, args []string, stdin io.Reader, 
 		Execute(ctx context.Context, stdout, stderr io.Writer) error
 	}:
 		return c.Execute(ctx, stdout, stderr)
-	case *trainCmd:
+	case interface {
+		Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error
+	}:
 		return c.Execute(ctx, append([]string{"skillmaster"}, args...), stdout, stderr)
 	case *playCmd:
 		return c.Execute(ctx, stdin, stdout, stderr)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +182,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	if err := samePanels(m, panels); err != nil {
 		return nil, from, err
 	}
-	tok, err := tokenizer(ctx, run.Dir(), cfg, suite, panels)
+	tok, err := tokenizer(ctx, run, cfg, suite, panels)
 	if err != nil {
 		return nil, from, err
 	}
@@ -190,6 +191,10 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 		workers = runtime.NumCPU()
 	}
 	learner, err := newLearner(cfg, tok, workers)
+	if err != nil {
+		return nil, from, err
+	}
+	bank, err := startingBank(ctx, run)
 	if err != nil {
 		return nil, from, err
 	}
@@ -213,10 +218,19 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
 		Config: cfg.Train, Suite: suite, Panels: panels, Learner: learner, Context: cfg.Model.Context,
-		Tokenizer: tok, Template: chat.Plain(), Bank: m.Bank, Workers: episodesAtOnce,
+		Tokenizer: tok, Template: chat.Plain(), Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
 	}, from, nil
+}
+
+// startingBank is the run's current bank: the one it was begun with, unless somebody has committed another by hand.
+func startingBank(ctx context.Context, run *store.Run) (skill.Bank, error) {
+	head, err := run.Head(ctx)
+	if err != nil {
+		return skill.Bank{}, err
+	}
+	return run.Bank(ctx, head)
 }
 
 // samePanels refuses to go on with other data than the run was begun with.
@@ -233,16 +247,14 @@ func samePanels(m store.Manifest, p train.Panels) error {
 	return nil
 }
 
-// tokenizer reads the run's tokenizer, or trains it on the world's own text and writes it there.
-func tokenizer(ctx context.Context, dir string, cfg runConfig, suite env.Suite, panels train.Panels) (*chat.Tokenizer, error) {
-	path := filepath.Join(dir, "tokenizer.json")
-	if f, err := os.Open(path); err == nil {
-		defer f.Close()
-		tok, err := chat.Load(f)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return tok, nil
+// tokenizer reads the run's tokenizer, or trains it on the world's own text and keeps it there.
+func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, suite env.Suite, panels train.Panels) (*chat.Tokenizer, error) {
+	kept, err := run.Document(ctx, "tokenizer.json")
+	if err == nil {
+		return chat.Load(bytes.NewReader(kept))
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
 	}
 	corpus, err := train.Corpus(ctx, cfg.Train, suite, panels.Train.Tasks, cfg.Corpus)
 	if err != nil {
@@ -255,20 +267,11 @@ func tokenizer(ctx context.Context, dir string, cfg runConfig, suite env.Suite, 
 	if err != nil {
 		return nil, fmt.Errorf("train a tokenizer: %w", err)
 	}
-	return tok, writeWhole(path, tok.Save)
-}
-
-// writeWhole writes a file beside its place and renames it, so that it is there whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
+	var file bytes.Buffer
+	if err := tok.Save(&file); err != nil {
+		return nil, err
 	}
-	defer os.Remove(f.Name())
-	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return tok, run.KeepDocument(ctx, "tokenizer.json", file.Bytes())
 }
 
 // newLearner makes the embedded transformer with fresh weights.
