@@ -2,6 +2,7 @@ package alfworld
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -44,9 +45,9 @@ func (c *compiler) check() error {
 	s := c.spec
 	switch {
 	case s.Goal.Family == 0 || s.Goal.Family >= families:
-		return fmt.Errorf("its goal has no family")
+		return errors.New("its goal has no family")
 	case s.Goal.Object == "" || s.Goal.Target == "":
-		return fmt.Errorf("its goal names no object class or no target class")
+		return errors.New("its goal names no object class or no target class")
 	case !isID(s.Goal.Object) || !isID(s.Goal.Target):
 		return fmt.Errorf("its goal names class %q or %q, which cannot be", s.Goal.Object, s.Goal.Target)
 	case s.Goal.NearLamp && s.Goal.Family != LookInLight:

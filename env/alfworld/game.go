@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
@@ -38,7 +39,7 @@ func (f Family) String() string {
 	if f < families {
 		return familyNames[f]
 	}
-	return fmt.Sprintf("family %d", uint8(f))
+	return "family " + strconv.Itoa(int(f))
 }
 
 // Category is the shelf of the bank that the family retrieves from; "" for no family.
@@ -80,7 +81,7 @@ func (w Wording) String() string {
 	case Put:
 		return "put"
 	default:
-		return fmt.Sprintf("wording %d", uint8(w))
+		return "wording " + strconv.Itoa(int(w))
 	}
 }
 

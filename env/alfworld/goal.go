@@ -1,9 +1,11 @@
 package alfworld
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -75,7 +77,7 @@ func (f *flattener) add(e expression, scope map[string]string) error {
 		return f.exists(e, scope)
 	case "not":
 		if len(e.list) != 2 || e.list[1].head() != "=" {
-			return fmt.Errorf("only equality can be denied")
+			return errors.New("only equality can be denied")
 		}
 		return f.atom("differ", e.list[1], scope)
 	case "", "or", "forall", "imply", "when", "=":
@@ -95,7 +97,7 @@ func (f *flattener) exists(e expression, outer map[string]string) error {
 		case word == "-":
 			i++ // and its type
 		case strings.HasPrefix(word, "?"):
-			scope[word] = fmt.Sprintf("?%d", f.bound)
+			scope[word] = "?" + strconv.Itoa(f.bound)
 			f.bound++
 		default:
 			return fmt.Errorf("\"exists\" names %q, which is no variable", word)

@@ -22,7 +22,13 @@ const officialFolder = "json_2.1.1"
 const packedSuffix = ".jsonl.gz"
 
 // folder is a source that reads each split when it is first asked for.
-type folder map[string]*lazySplit
+type folder struct {
+	splits  map[string]*lazySplit
+	wording Wording // of the games, as far as one of them tells
+}
+
+// Wording is what the games speak; packed ones do not say, and are played in Move.
+func (f *folder) Wording() Wording { return f.wording }
 
 // lazySplit is a split that is read at most once.
 type lazySplit struct {
@@ -35,8 +41,8 @@ type lazySplit struct {
 	err     error
 }
 
-func openFolder(dir string) (folder, error) {
-	f := folder{}
+func openFolder(dir string) (*folder, error) {
+	f := &folder{splits: map[string]*lazySplit{}, wording: Move}
 	for _, d := range []string{filepath.Join(dir, "alfworld"), dir} {
 		packed, err := filepath.Glob(filepath.Join(d, "*"+packedSuffix))
 		if err != nil {
@@ -44,9 +50,9 @@ func openFolder(dir string) (folder, error) {
 		}
 		for _, path := range packed {
 			split := strings.TrimSuffix(filepath.Base(path), packedSuffix)
-			f.add(split, func() ([]*Game, []Skipped, error) { return readPackedFile(path, split) })
+			f.add(split, func() ([]*Game, []Skipped, error) { return readPackedFile(path) })
 		}
-		if len(f) > 0 {
+		if len(packed) > 0 {
 			return f, nil
 		}
 	}
@@ -60,22 +66,23 @@ func openFolder(dir string) (folder, error) {
 			f.add(e.Name(), func() ([]*Game, []Skipped, error) { return readOfficialSplit(official, e.Name()) })
 		}
 	}
-	if len(f) == 0 {
+	if len(f.splits) == 0 {
 		return nil, fmt.Errorf("no household games in %s: want <split>%s there or under alfworld/, or %s/<split>/ (give the folder that alfworld-download filled)",
 			dir, packedSuffix, officialFolder)
 	}
+	f.wording = officialWording(official, f.Splits())
 	return f, nil
 }
 
-func (f folder) add(split string, read func() ([]*Game, []Skipped, error)) {
-	f[split] = &lazySplit{name: split, read: read}
+func (f *folder) add(split string, read func() ([]*Game, []Skipped, error)) {
+	f.splits[split] = &lazySplit{name: split, read: read}
 }
 
 // Splits names the splits there are.
-func (f folder) Splits() []string { return slices.Sorted(maps.Keys(f)) }
+func (f *folder) Splits() []string { return slices.Sorted(maps.Keys(f.splits)) }
 
-func (f folder) split(name string) (*lazySplit, error) {
-	s := f[name]
+func (f *folder) split(name string) (*lazySplit, error) {
+	s := f.splits[name]
 	if s == nil {
 		return nil, fmt.Errorf("no split %q: there are %s", name, strings.Join(f.Splits(), ", "))
 	}
@@ -108,7 +115,7 @@ func (s *lazySplit) order() error {
 }
 
 // Tasks lists a split.
-func (f folder) Tasks(split string) ([]episode.Task, error) {
+func (f *folder) Tasks(split string) ([]episode.Task, error) {
 	s, err := f.split(split)
 	if err != nil {
 		return nil, err
@@ -121,9 +128,9 @@ func (f folder) Tasks(split string) ([]episode.Task, error) {
 }
 
 // Game finds a game by its id, which starts with the split's name.
-func (f folder) Game(id string) (*Game, error) {
+func (f *folder) Game(id string) (*Game, error) {
 	name, _, _ := strings.Cut(id, "/")
-	if f[name] == nil {
+	if f.splits[name] == nil {
 		return nil, fmt.Errorf("%w: %s is in none of the splits %s", ErrNoGame, id, strings.Join(f.Splits(), ", "))
 	}
 	s, err := f.split(name)
@@ -138,7 +145,7 @@ func (f folder) Game(id string) (*Game, error) {
 }
 
 // Skipped lists what a split leaves out.
-func (f folder) Skipped(split string) ([]Skipped, error) {
+func (f *folder) Skipped(split string) ([]Skipped, error) {
 	s, err := f.split(split)
 	if err != nil {
 		return nil, err

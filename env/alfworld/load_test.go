@@ -216,6 +216,25 @@ func TestOfficialRoundTrip(t *testing.T) {
 	}
 }
 
+// TestGuideSpeaksAsTheGamesDo tells an agent how to put things down in the wording of the files.
+func TestGuideSpeaksAsTheGamesDo(t *testing.T) {
+	for w, ts := range map[Wording]Texts{Move: texts(t), Put: texts(t).old()} {
+		dir := t.TempDir()
+		if err := WriteOfficial(dir, kitchens(t, "train/"+kitchenTask+"/trial_1")[0], ts); err != nil {
+			t.Fatal(err)
+		}
+		for forced, want := range map[Wording]Wording{FromFile: w, Move: Move, Put: Put} {
+			s, err := Open(dir, Options{Wording: forced})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(s.Guide().Rules, "put OBJECT in/on RECEPTACLE"); got != (want == Put) {
+				t.Errorf("files say %v, options %v: got rules %q", w, forced, s.Guide().Rules)
+			}
+		}
+	}
+}
+
 func TestOfficialSkips(t *testing.T) {
 	now := texts(t)
 	dir := t.TempDir()
@@ -296,6 +315,25 @@ func TestOfficialCutOffFileIsNamed(t *testing.T) {
 	}
 	if _, err := s.Tasks("train"); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got error %v, want one that names %s", err, path)
+	}
+}
+
+func TestPackedIDsMustFit(t *testing.T) {
+	for name, ids := range map[string][]string{
+		"is there twice":   {"train/" + kitchenTask + "/a", "train/" + kitchenTask + "/a"},
+		"of another split": {"valid_seen/" + kitchenTask + "/a"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "train"+packedSuffix), packed(t, kitchens(t, ids...)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Tasks("train"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got error %v, want one with %q", err, name)
+		}
 	}
 }
 

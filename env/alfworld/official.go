@@ -60,6 +60,28 @@ func trialFolders(root, split string) ([]string, error) {
 	return ids, nil
 }
 
+// officialWording is the wording of the first game file that can be read; Move if it has other rules, or there is none.
+func officialWording(root string, splits []string) Wording {
+	for _, split := range splits {
+		ids, err := trialFolders(root, split)
+		if err != nil {
+			continue // reading the split will say so
+		}
+		for _, id := range ids {
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(id), gameFileName))
+			var f gameFile
+			if err != nil || json.Unmarshal(b, &f) != nil {
+				continue
+			}
+			if w, err := (Texts{f.Domain, f.Grammar}).Wording(); err == nil {
+				return w
+			}
+			return Move
+		}
+	}
+	return Move
+}
+
 func readTrial(root, id string, known *wordingMemo) outcome {
 	skip := func(reason string) outcome { return outcome{skipped: &Skipped{ID: id, Reason: reason}} }
 	if strings.Contains(id, "movable") || strings.Contains(id, "Sliced") {

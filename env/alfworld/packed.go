@@ -48,7 +48,7 @@ func (g *Game) params() params {
 // longestLine of a packed file, bytes; the longest released game has 110 kB.
 const longestLine = 16 << 20
 
-func readPackedFile(path, split string) ([]*Game, []Skipped, error) {
+func readPackedFile(path string) ([]*Game, []Skipped, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err

@@ -84,6 +84,29 @@ func TestReadProblemRefuses(t *testing.T) {
 	}
 }
 
+// TestGoalIsReadByMeaning changes names and order in a goal, which means nothing, and bindings, which means much.
+func TestGoalIsReadByMeaning(t *testing.T) {
+	head, _, _ := strings.Cut(mustGame(t, kitchen()).Problem(), "(:goal")
+	two := Goal{Family: PickTwo, Object: "Apple", Target: "Fridge"}
+	look := Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp"}
+	near := Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp", NearLamp: true}
+	for text, want := range map[string]Goal{
+		"(exists (?x - receptacle ?a ?b - object) (and (inReceptacle ?b ?x) (not (= ?b ?a)) (inReceptacle ?a ?x) (objectType ?a AppleType) (objectType ?b AppleType) (receptacleType ?x FridgeType)))":                                                                                                two,
+		"(exists (?x ?y - receptacle ?a ?b - object) (and (inReceptacle ?b ?y) (not (= ?b ?a)) (inReceptacle ?a ?x) (objectType ?a AppleType) (objectType ?b AppleType) (receptacleType ?x FridgeType)))":                                                                                             {},
+		"(exists (?x - receptacle ?a ?b - object) (and (inReceptacle ?b ?x) (not (= ?b ?a)) (inReceptacle ?a ?x) (objectType ?a AppleType) (objectType ?b BowlType) (receptacleType ?x FridgeType)))":                                                                                                 {},
+		"(exists (?x - receptacle ?a ?b - object) (and (inReceptacle ?b ?x) (inReceptacle ?a ?x) (objectType ?a AppleType) (objectType ?b AppleType) (receptacleType ?x FridgeType)))":                                                                                                                {},
+		"(and (exists (?o - object ?a - agent) (and (holds ?a ?o) (objectType ?o BowlType))) (exists (?o - object ?r - receptacle ?l - location ?a - agent) (and (inReceptacle ?o ?r) (isToggled ?o) (toggleable ?o) (objectType ?o DeskLampType) (atLocation ?a ?l) (receptacleAtLocation ?r ?l))))": look,
+		"(and (exists (?o - object ?a - agent) (and (holds ?a ?o) (objectType ?o BowlType))) (exists (?t - object ?l - location ?a - agent) (and (objectAtLocation ?t ?l) (isToggled ?t) (objectType ?t DeskLampType) (atLocation ?a ?l))))":                                                          near,
+		"(and (exists (?o - object ?a - agent) (and (holds ?a ?o) (objectType ?o BowlType))) (exists (?t - object ?l ?k - location ?a - agent) (and (objectAtLocation ?t ?l) (isToggled ?t) (objectType ?t DeskLampType) (atLocation ?a ?k))))":                                                       {},
+		"(and)": {},
+	} {
+		s, err := ReadProblem(head + "(:goal " + text + "))")
+		if s.Goal != want || (err == nil) != (want.Family != 0) {
+			t.Errorf("%s: got %+v, %v; want %+v", text, s.Goal, err, want)
+		}
+	}
+}
+
 func TestReadProblemCutOffAnywhere(t *testing.T) {
 	text := strings.TrimSpace(mustGame(t, kitchen()).Problem())
 	step := 1

@@ -46,7 +46,7 @@ func (d *Difference) Error() string {
 // evaluation runs (actions and outcome), transcripts (observations, in either wording). The error is for a recording
 // that cannot be read; a difference is no error.
 func Replay(ctx context.Context, s *Suite, recording io.Reader) (Replayed, error) {
-	r := replayer{ctx: ctx, suite: s}
+	r := replayer{suite: s}
 	d, err := recordDecoder(recording)
 	if err != nil {
 		return r.result, err
@@ -59,7 +59,7 @@ func Replay(ctx context.Context, s *Suite, recording io.Reader) (Replayed, error
 			return r.result, fmt.Errorf("recording, episode %d: %w", n, err)
 		}
 		r.record = n
-		if err := r.replay(raw); err != nil && !errors.As(err, &r.result.First) {
+		if err := r.replay(ctx, raw); err != nil && !errors.As(err, &r.result.First) {
 			return r.result, fmt.Errorf("recording, episode %d: %w", n, err)
 		}
 	}
@@ -80,7 +80,6 @@ func recordDecoder(recording io.Reader) (*json.Decoder, error) {
 
 // replayer plays one recording. A *Difference travels as an error from where it is found.
 type replayer struct {
-	ctx    context.Context // of Replay, which does not return before it is done with this
 	suite  *Suite
 	result Replayed
 	record int
@@ -91,7 +90,7 @@ type replayer struct {
 	action string
 }
 
-func (r *replayer) replay(raw []byte) error {
+func (r *replayer) replay(ctx context.Context, raw []byte) error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil {
 		return err
@@ -99,24 +98,24 @@ func (r *replayer) replay(raw []byte) error {
 	has := func(key string) bool { _, ok := keys[key]; return ok }
 	switch {
 	case has("reset"):
-		return decodeThen(raw, r.trace)
+		return decodeThen(ctx, raw, r.trace)
 	case has("gamefile"):
-		return decodeThen(raw, r.run)
+		return decodeThen(ctx, raw, r.run)
 	case has("wording"):
-		return decodeThen(raw, r.transcript)
+		return decodeThen(ctx, raw, r.transcript)
 	default:
 		return errors.New("want a trace (reset), an evaluation run (gamefile) or a transcript (wording)")
 	}
 }
 
-func decodeThen[T any](raw []byte, play func(T) error) error {
+func decodeThen[T any](ctx context.Context, raw []byte, play func(context.Context, T) error) error {
 	var v T
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
 		return err
 	}
-	return play(v)
+	return play(ctx, v)
 }
 
 // open starts an episode; false if there is no such game, which is then counted as skipped.
@@ -138,11 +137,11 @@ func (r *replayer) skip(id, reason string) {
 	r.result.Skipped = append(r.result.Skipped, Skipped{ID: id, Reason: reason})
 }
 
-func (r *replayer) take(action string) (episode.StepResult, error) {
+func (r *replayer) take(ctx context.Context, action string) (episode.StepResult, error) {
 	r.step++
 	r.action = action
 	r.result.Steps++
-	return r.env.Step(r.ctx, episode.Action(action))
+	return r.env.Step(ctx, episode.Action(action))
 }
 
 // same compares one thing; the difference it returns is an error.
@@ -200,7 +199,7 @@ type trace struct {
 	} `json:"steps"`
 }
 
-func (r *replayer) trace(t trace) error {
+func (r *replayer) trace(ctx context.Context, t trace) error {
 	ok, err := r.open(idOf(t.Game), r.suite.o.Wording, unlimited)
 	if !ok {
 		return err
@@ -210,7 +209,7 @@ func (r *replayer) trace(t trace) error {
 		return err
 	}
 	for _, want := range t.Steps {
-		got, err := r.take(want.Action)
+		got, err := r.take(ctx, want.Action)
 		if err != nil {
 			return err
 		}
@@ -252,7 +251,7 @@ type run struct {
 // tailLength of a reply is sent in place of an action that it does not have, bytes.
 const tailLength = 30
 
-func (r *replayer) run(want run) error {
+func (r *replayer) run(ctx context.Context, want run) error {
 	ok, err := r.open(idOf(want.GameFile), r.suite.o.Wording, r.suite.o.StepLimit)
 	if !ok {
 		return err
@@ -263,7 +262,7 @@ func (r *replayer) run(want run) error {
 		if last.Done {
 			return r.differ("end", "done", "goes on")
 		}
-		if last, err = r.take(a); err != nil {
+		if last, err = r.take(ctx, a); err != nil {
 			return err
 		}
 		switch {
@@ -327,7 +326,7 @@ const (
 	listHead   = "Valid actions:\n  - "
 )
 
-func (r *replayer) transcript(t transcript) error {
+func (r *replayer) transcript(ctx context.Context, t transcript) error {
 	w, err := t.wording()
 	if err != nil {
 		return err
@@ -357,7 +356,7 @@ func (r *replayer) transcript(t transcript) error {
 			}
 			continue
 		}
-		got, err := r.take(want.Action)
+		got, err := r.take(ctx, want.Action)
 		if err != nil {
 			return err
 		}

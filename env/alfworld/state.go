@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -40,7 +41,7 @@ func (v Verb) String() string {
 	if v < verbs {
 		return verbNames[v]
 	}
-	return fmt.Sprintf("verb %d", uint8(v))
+	return "verb " + strconv.Itoa(int(v))
 }
 
 // Command is an action with its words resolved to numbers of the game; -1 stands for a field the verb does not use.

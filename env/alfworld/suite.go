@@ -80,7 +80,7 @@ func (s *Suite) Skipped(split string) ([]Skipped, error) {
 // Guide describes the household.
 func (s *Suite) Guide() env.Guide {
 	put := "move OBJECT to RECEPTACLE"
-	if s.o.Wording == Put {
+	if s.wording() == Put {
 		put = "put OBJECT in/on RECEPTACLE"
 	}
 	g := env.Guide{
@@ -101,6 +101,14 @@ func (s *Suite) Guide() env.Guide {
 		g.Categories[f.Category()] = append(g.Categories[f.Category()], f.String())
 	}
 	return g
+}
+
+// wording is what the guide speaks: one that is forced, or that of the source's games.
+func (s *Suite) wording() Wording {
+	if w, ok := s.source.(interface{ Wording() Wording }); ok && s.o.Wording == FromFile {
+		return w.Wording()
+	}
+	return s.o.Wording
 }
 
 // Open starts an episode of a task. The games have no chance in them: the seed changes nothing.
