@@ -70,7 +70,7 @@ func officialWording(root string, splits []string) Wording {
 		for _, id := range ids {
 			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(id), gameFileName))
 			var f gameFile
-			if err != nil || json.Unmarshal(b, &f) != nil {
+			if err != nil || f.decode(b) != nil {
 				continue
 			}
 			if w, err := (Texts{f.Domain, f.Grammar}).Wording(); err == nil {
@@ -96,7 +96,7 @@ func readTrial(root, id string, known *wordingMemo) outcome {
 		return outcome{err: err}
 	}
 	var f gameFile
-	if err := json.Unmarshal(b, &f); err != nil {
+	if err := f.decode(b); err != nil {
 		return outcome{err: fmt.Errorf("%s: %w (is the file complete? unpack it again)", path, err)}
 	}
 	if f.Solvable == nil || !*f.Solvable {
@@ -108,6 +108,12 @@ func readTrial(root, id string, known *wordingMemo) outcome {
 		o.err = fmt.Errorf("%s: %w", path, o.err)
 	}
 	return o
+}
+
+// decode passes over fields it does not know: the original engine does, and files may have some.
+func (f *gameFile) decode(b []byte) error {
+	texts := map[string]*string{"pddl_domain": &f.Domain, "grammar": &f.Grammar, "pddl_problem": &f.Problem}
+	return decodeAround(b, texts, func(b []byte) error { return json.Unmarshal(b, f) })
 }
 
 func (f *gameFile) game(id string, known *wordingMemo) (*Game, error) {

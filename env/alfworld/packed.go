@@ -117,13 +117,8 @@ func splitLines(r io.Reader, lines chan<- packedLine, buffers *sync.Pool) error 
 
 func readLine(l packedLine) outcome {
 	var r record
-	d := json.NewDecoder(bytes.NewReader(l.text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := decodeAround(l.text, map[string]*string{"pddl_problem": &r.Problem}, r.decode); err != nil {
 		return outcome{err: fmt.Errorf("line %d: %w", l.number+1, err)}
-	}
-	if rest := bytes.TrimSpace(l.text[d.InputOffset():]); len(rest) > 0 {
-		return outcome{err: fmt.Errorf("line %d: more than one game on it", l.number+1)}
 	}
 	g, err := r.game()
 	o := judge(r.ID, g, err)
@@ -131,6 +126,19 @@ func readLine(l packedLine) outcome {
 		o.err = fmt.Errorf("line %d: %w", l.number+1, o.err)
 	}
 	return o
+}
+
+// decode is strict: a field that is not known is an error, as is anything behind the object.
+func (r *record) decode(line []byte) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		return err
+	}
+	if rest := bytes.TrimSpace(line[d.InputOffset():]); len(rest) > 0 {
+		return errors.New("more than one game on it")
+	}
+	return nil
 }
 
 func (r *record) game() (*Game, error) {
