@@ -28,12 +28,12 @@ type Arm struct {
 
 // Config says how edits are judged.
 type Config struct {
-	Tasks      int     `json:"tasks"`      // K, probes of one edit
+	Tasks      int     `json:"tasks"`      // K, probes of one edit; fewer where the panel has no more
 	Alpha      float64 `json:"alpha"`      // weight of wins minus losses
 	Efficiency float64 `json:"efficiency"` // w_eff, weight of steps saved
 	EditCost   float64 `json:"edit_cost"`  // taken from every measured utility, so that an edit without effect is worth less than none
 	ClipAtZero bool    `json:"clip_at_zero"`
-	Candidates int     `json:"candidates"` // most candidates judged in an iteration; the rest are not measured
+	Candidates int     `json:"candidates"` // most candidates judged in an iteration, the rest are not measured; 0: no limit
 	Horizon    int     `json:"-"`          // T, most steps of a probe
 }
 
@@ -123,10 +123,12 @@ func NewJudge(play Play, cfg Config, workers int) *Judge {
 	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[key]Score{}}
 }
 
-// Draw chooses k probe tasks, going round the families so that each is covered, without repeating a task while there
-// are others. The draw depends on the seed and the lists alone, so that candidates of one family share their probes.
+// Draw chooses k probe tasks, going round the families in their order, so that k families at most are covered. No task
+// comes twice, for a second play under the same seed says nothing that the first did not: fewer than k are drawn where
+// there are no more. The draw depends on the seed and the lists alone, so that candidates of one family share their probes.
 func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 	var order [][]episode.Task
+	longest := 0
 	for _, f := range families {
 		if len(f) == 0 {
 			continue
@@ -137,11 +139,17 @@ func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 			shuffled[i] = f[p]
 		}
 		order = append(order, shuffled)
+		longest = max(longest, len(f))
 	}
 	var out []episode.Task
-	for i := 0; len(order) > 0 && len(out) < k; i++ {
-		f := order[i%len(order)]
-		out = append(out, f[(i/len(order))%len(f)])
+	drawn := map[string]bool{}
+	for i := range longest {
+		for _, f := range order {
+			if i < len(f) && len(out) < k && !drawn[f[i].ID] {
+				drawn[f[i].ID] = true
+				out = append(out, f[i])
+			}
+		}
 	}
 	return out
 }

@@ -206,6 +206,29 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
+	one := tasks("one", "o1")
+	for name, c := range map[string]struct {
+		families [][]episode.Task
+		k, want  int
+	}{
+		"more than there are":                      {[][]episode.Task{f, g}, 9, 5},
+		"a small family beside one that has tasks": {[][]episode.Task{one, f}, 4, 4},
+		"a family named twice":                     {[][]episode.Task{f, f}, 6, 3},
+	} {
+		count := map[string]int{}
+		for _, x := range Draw(c.families, c.k, 7) {
+			count[x.ID]++
+		}
+		total := 0
+		for id, n := range count {
+			if total += n; n > 1 {
+				t.Errorf("%s: %s was drawn %d times: the same pair would count so often as evidence", name, id, n)
+			}
+		}
+		if total != c.want {
+			t.Errorf("%s: %d tasks, want %d", name, total, c.want)
+		}
+	}
 	if diff := cmp.Diff(Draw([][]episode.Task{f}, 2, 7), Draw([][]episode.Task{f}, 2, 7)); diff != "" {
 		t.Error("the same seed draws other tasks")
 	}
