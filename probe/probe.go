@@ -115,7 +115,18 @@ type Judge struct {
 type key struct {
 	bank string
 	task string
+	must string
 	seed episode.Seed
+}
+
+// beforeArm is the before arm of a candidate's probe. Where the edit changes a skill, the skill as it was has the slot
+// that it has after: the arms differ by its words, not by whether it stands in the prompt.
+func beforeArm(bank skill.Bank, c Candidate, t episode.Task, s episode.Seed) (Arm, key) {
+	a := Arm{Task: t, Bank: bank, Seed: seedOf(s, t.ID)}
+	if _, old := bank.Skill(c.Skill); old {
+		a.Must = c.Skill
+	}
+	return a, key{bank.Hash(), t.ID, a.Must, a.Seed}
 }
 
 // NewJudge returns a judge that plays at most workers episodes at once.
@@ -155,8 +166,9 @@ func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 }
 
 // Judge gives a verdict on each candidate for the bank they were made from. Both arms of a probe use the same task and
-// seed (common random numbers); before arms are played once for all candidates, identical candidates are judged once,
-// and all plays of the call run as one batch. The seed is the iteration's.
+// seed (common random numbers); before arms are played once for all candidates, but for those of a changed skill, which
+// has a slot of its own in them; identical candidates are judged once, and all plays of the call run as one batch. The
+// seed is the iteration's.
 func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s episode.Seed) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(cs))
 	probes := make([][]episode.Task, len(cs))
@@ -217,15 +229,15 @@ func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probe
 		}
 		after[i] = make([]episode.Trajectory, len(probes[i]))
 		for k, t := range probes[i] {
-			b := key{bank.Hash(), t.ID, seedOf(s, t.ID)}
+			arm, b := beforeArm(bank, c, t, s)
 			_, known := j.before[b]
 			if wanted[b] != nil || known {
 				j.Reused++
 			} else {
 				wanted[b] = new(episode.Trajectory)
-				plays = append(plays, play{Arm{Task: t, Bank: bank, Seed: b.seed}, wanted[b]})
+				plays = append(plays, play{arm, wanted[b]})
 			}
-			plays = append(plays, play{Arm{Task: t, Bank: c.Bank, Must: c.Skill, Seed: b.seed}, &after[i][k]})
+			plays = append(plays, play{Arm{Task: t, Bank: c.Bank, Must: c.Skill, Seed: arm.Seed}, &after[i][k]})
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -260,8 +272,8 @@ func (j *Judge) verdict(bank skill.Bank, c Candidate, tasks []episode.Task, afte
 			v.Hidden++
 			continue
 		}
-		p := Pair{Task: t.ID, Seed: seedOf(s, t.ID), After: scoreOf(after[k])}
-		p.Before = j.before[key{bank.Hash(), t.ID, p.Seed}]
+		arm, b := beforeArm(bank, c, t, s)
+		p := Pair{Task: t.ID, Seed: arm.Seed, Before: j.before[b], After: scoreOf(after[k])}
 		p.Delta = j.cfg.Value(p.After) - j.cfg.Value(p.Before)
 		v.add(p)
 	}

@@ -242,3 +242,29 @@ func TestDraw(t *testing.T) {
 		t.Error("every seed draws the same tasks: probes are not fresh")
 	}
 }
+
+// A skill that is crowded out of the prompt, put into other words that change nothing: if only the after arm had a slot
+// for it, the update would be paid for what the skill did all along.
+func TestUpdateIsMeasuredAgainstTheSkillAsItWas(t *testing.T) {
+	old := candidate(t, "Good").Bank
+	id := old.IDs()[0]
+	after, outcome := old.Apply(skill.Edit{Op: skill.Update, ID: id, Title: "Better", Principle: "All good things come before the others.", When: "always"}, skill.Permission{Shown: old.IDs()})
+	if outcome != skill.Updated {
+		t.Fatalf("outcome %v", outcome)
+	}
+	play := func(_ context.Context, a Arm) (episode.Trajectory, error) {
+		tr := episode.Trajectory{Task: a.Task, Seed: a.Seed, Steps: make([]episode.Step, 9)}
+		if a.Must != "" { // all others are crowded out
+			tr.ShownSkills, tr.Success = []string{a.Must}, true
+		}
+		return tr, nil
+	}
+	list := tasks("f", "a", "b")
+	vs, err := NewJudge(play, config(), 1).Judge(t.Context(), old, []Candidate{{Bank: after, Skill: id, Tasks: [][]episode.Task{list}}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := vs[0]; !v.Measured || v.Utility != -config().EditCost {
+		t.Errorf("an update without effect is paid %v, want the edit cost: %+v", v.Utility, v)
+	}
+}
