@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -110,6 +111,43 @@ func TestUsefulEditsAreCommittedAndHarmfulOnesAreNot(t *testing.T) {
 		}
 		if want := map[bool]int{true: 1, false: 0}[helpful]; committed != want || s.Bank.Len() != want {
 			t.Errorf("helpful %v: %d commits, %d skills, want %d", helpful, committed, s.Bank.Len(), want)
+		}
+	}
+}
+
+// An edit about which the gate panel can say nothing is committed without evidence by the rule that asks for none, and
+// leaves its place under the others.
+func TestEditThatTheGateCannotMeasure(t *testing.T) {
+	for rule, want := range map[probe.Rule]int{probe.Always: 1, probe.EProcess: 0, probe.LowerBound: 0} {
+		cfg := hallConfig()
+		cfg.Gate.Rule = rule
+		trainer := halls(t, cfg, 1, keepNothing{})
+		var coins []episode.Task
+		for _, x := range trainer.Panels.Gate.Tasks {
+			if x.Category == "coins" {
+				coins = append(coins, x)
+			}
+		}
+		trainer.Panels.Gate.Tasks = coins
+		group, k := proposal(t, trainer.Panels.Train.Tasks[0], true)
+		if k.Category != "gems" {
+			t.Fatalf("the edit is about %s", k.Category)
+		}
+		r := &Report{Metrics: map[string]float64{}, Groups: []episode.Group{group}, Judgements: []Judgement{{
+			Edit: group.Trajectories[0].Review.Edit, Verdict: probe.Verdict{Measured: true, Utility: 1, Mean: 1, Wins: 1},
+		}}}
+		s := &state{}
+		player := &rollout.Player{Suite: envtest.World{}, Policy: reader("red"), Config: cfg.Rollout}
+		if err := trainer.gate(t.Context(), player, s, r, 1); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Commits) != want || len(s.Gate.Pending) != 0 {
+			t.Errorf("%s: %d commits and %d pending, want %d and none", rule, len(r.Commits), len(s.Gate.Pending), want)
+		}
+		for _, c := range r.Commits {
+			if _, err := json.Marshal(c); err != nil || c.Provenance.Evidence != (skill.Evidence{}) {
+				t.Errorf("%s: evidence %+v, %v", rule, c.Provenance.Evidence, err)
+			}
 		}
 	}
 }

@@ -431,6 +431,10 @@ func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Repo
 		q = q.Add(vs[i])
 		switch d := t.Config.Gate.Decide(q); d {
 		case probe.Undecided:
+			if !vs[i].Measured { // nothing on the gate panel tells: it would be in the way of others for good
+				rejected++
+				continue
+			}
 			left = append(left, q)
 		case probe.Reject:
 			rejected++
@@ -480,7 +484,9 @@ func (t *Trainer) commit(s *state, r *Report, q probe.Pending) bool {
 		return false
 	}
 	p := q.Provenance
-	p.Evidence = skill.Evidence{Pairs: q.Pairs, Wins: q.Wins, Losses: q.Losses, MeanDelta: q.Mean(), EValue: probe.EValue(q.Wins, q.Losses)}
+	if q.Pairs > 0 {
+		p.Evidence = skill.Evidence{Pairs: q.Pairs, Wins: q.Wins, Losses: q.Losses, MeanDelta: q.Mean(), EValue: probe.EValue(q.Wins, q.Losses)}
+	}
 	r.Commits = append(r.Commits, skill.Commit{
 		Parent: s.Bank.Hash(), Hash: after.Hash(), Edit: q.Edit, Outcome: outcome, Provenance: p,
 		Reason: fmt.Sprintf("gate %s", t.Config.Gate.Rule), Bank: after,
