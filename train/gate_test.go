@@ -141,6 +141,9 @@ func TestEditThatTheGateCannotMeasure(t *testing.T) {
 		if err := trainer.gate(t.Context(), player, s, r, 1); err != nil {
 			t.Fatal(err)
 		}
+		if m := r.Metrics; m["gate/admitted"] != 1 || m["gate/spent"] != cfg.Gate.Alpha {
+			t.Errorf("%s: the metrics are %v", rule, m)
+		}
 		if len(r.Commits) != want || len(s.Gate.Pending) != 0 {
 			t.Errorf("%s: %d commits and %d pending, want %d and none", rule, len(r.Commits), len(s.Gate.Pending), want)
 		}

@@ -404,8 +404,9 @@ func (t *Trainer) judge(ctx context.Context, p *rollout.Player, s *state, r *Rep
 
 // gate tests edits on the gate panel and commits those that pass.
 func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Report, seed episode.Seed) error {
-	t.admit(s, r)
+	r.Metrics["gate/admitted"] = float64(t.admit(s, r))
 	r.Metrics["gate/pending"] = float64(len(s.Gate.Pending))
+	r.Metrics["gate/spent"] = s.Gate.Spent
 	if len(s.Gate.Pending) == 0 {
 		return nil
 	}
@@ -453,8 +454,8 @@ func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Repo
 	return nil
 }
 
-// admit puts the best judged edits under test, as room allows.
-func (t *Trainer) admit(s *state, r *Report) {
+// admit puts the best judged edits under test, as room and budget allow, and says how many.
+func (t *Trainer) admit(s *state, r *Report) (admitted int) {
 	best := slices.Clone(r.Judgements)
 	slices.SortStableFunc(best, func(a, b Judgement) int {
 		switch x, y := a.Verdict.Utility, b.Verdict.Utility; {
@@ -470,11 +471,16 @@ func (t *Trainer) admit(s *state, r *Report) {
 			continue
 		}
 		tr := r.Groups[j.Group].Trajectories[j.Member]
-		s.Gate, _ = s.Gate.Admit(t.Config.Gate, probe.Pending{Edit: j.Edit, Provenance: skill.Provenance{
+		var ok bool
+		s.Gate, ok = s.Gate.Admit(t.Config.Gate, probe.Pending{Edit: j.Edit, Provenance: skill.Provenance{
 			Iteration: s.Round, Task: tr.Task.ID, Family: tr.Task.Family, Category: tr.Task.Category,
 			Seed: uint64(tr.Seed), PolicyVersion: tr.PolicyVersion,
 		}})
+		if ok {
+			admitted++
+		}
 	}
+	return admitted
 }
 
 // commit makes a tested edit part of the bank. An edit that the commits before it have made meaningless is not.
