@@ -1,0 +1,209 @@
+package train
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"skillmaster/episode"
+	"skillmaster/skill"
+)
+
+// The document lists every metric this package records, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	text := document(t, "metrics.md")
+	rows := map[string]string{} // key → its row
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+/[^`]+)` \\|.*$").FindAllStringSubmatch(text, -1) {
+		if rows[m[1]] != "" {
+			t.Errorf("%s has two rows", m[1])
+		}
+		rows[m[1]] = m[0]
+	}
+	recorded := recordedKeys(t)
+	for key, names := range recorded {
+		if rows[key] == "" {
+			t.Errorf("%s is recorded and not documented", key)
+		}
+		for _, name := range names {
+			if !strings.Contains(rows[key], "`"+name+"`") {
+				t.Errorf("the row of %s does not name %q", key, name)
+			}
+		}
+	}
+	for key := range rows {
+		if _, ok := recorded[key]; !ok {
+			t.Errorf("%s is documented and not recorded", key)
+		}
+	}
+	for _, m := range regexp.MustCompile("`([a-z]+)/([^`]+)`").FindAllStringSubmatch(text, -1) {
+		key := m[1] + "/" + m[2]
+		if _, ok := recorded[key]; !ok && isStream(recorded, m[1]) && !isNamed(recorded, key) {
+			t.Errorf("the text speaks of %s, which nothing records", key)
+		}
+	}
+}
+
+func isStream(recorded map[string][]string, stream string) bool {
+	for key := range recorded {
+		if strings.HasPrefix(key, stream+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed tells whether a key is one of a key with NAME in it.
+func isNamed(recorded map[string][]string, key string) bool {
+	for pattern, names := range recorded {
+		for _, name := range names {
+			if strings.Replace(pattern, "NAME", name, 1) == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recordedKeys are the metric keys written in this package's source. Keys that end with a name from a closed list stand
+// there once, with NAME for it, and the names with them.
+func recordedKeys(t *testing.T) map[string][]string {
+	t.Helper()
+	keys := map[string][]string{}
+	looks := regexp.MustCompile(`^[a-z]+/[a-z0-9_]*$`)
+	for _, f := range source(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.CallExpr:
+				if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "lap" {
+					part, literal := unquoted(n.Args[0])
+					if !literal {
+						t.Error("a part of the wall time is not named by a literal")
+					}
+					keys["time/"+part+"_seconds"] = nil
+				}
+			case *ast.BasicLit:
+				key, literal := unquoted(n)
+				switch {
+				case !literal || !looks.MatchString(key):
+				case key == "time/": // with the parts above
+				case key == "review/outcome_":
+					keys[key+"NAME"] = outcomeNames()
+				case key == "rollout/stop_":
+					keys[key+"NAME"] = stopNames()
+				case strings.HasSuffix(key, "_") || strings.HasSuffix(key, "/"):
+					t.Errorf("keys are put together from %q: this test has to be told of what", key)
+				default:
+					keys[key] = nil
+				}
+			}
+			return true
+		})
+	}
+	if len(keys) < 10 {
+		t.Fatalf("only %d keys were found", len(keys))
+	}
+	return keys
+}
+
+func outcomeNames() (names []string) {
+	for _, o := range skill.Outcomes() {
+		names = append(names, o.String())
+	}
+	return names
+}
+
+func stopNames() (names []string) {
+	for r := episode.Unfinished; ; r++ {
+		name, err := r.MarshalText()
+		if err != nil {
+			return names
+		}
+		names = append(names, string(name))
+	}
+}
+
+// source is this package, without its tests.
+func source(t *testing.T) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+func unquoted(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(lit.Value)
+	return s, err == nil
+}
+
+// document is a text in docs.
+func document(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Settings that the documents name exist.
+func TestDocumentedSettingsExist(t *testing.T) {
+	named := regexp.MustCompile(`\btrain((?:\.[a-z_]+)+)`)
+	known := settings(reflect.TypeFor[Config]())
+	seen := 0
+	for _, name := range []string{"metrics.md"} {
+		for _, m := range named.FindAllStringSubmatch(document(t, name), -1) {
+			seen++
+			if path := strings.TrimPrefix(m[1], "."); !slices.Contains(known, path) {
+				t.Errorf("docs/%s names the setting train.%s; there are %v", name, path, known)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no document names a setting: the test tests nothing")
+	}
+}
+
+// settings are the paths of a config's keys and of the groups they stand in.
+func settings(c reflect.Type) []string {
+	paths := map[string]bool{}
+	for _, f := range reflect.VisibleFields(c) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "" || key == "-" {
+			continue
+		}
+		paths[key] = true
+		if f.Type.Kind() == reflect.Struct {
+			for _, below := range settings(f.Type) {
+				paths[key+"."+below] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(paths))
+}
