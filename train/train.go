@@ -532,7 +532,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 			continue
 		}
 		o := cfg.optim(s.Round)
-		o.Restart = s.Round == 0 && tally.loss.n == 0
+		o.Restart = s.PolicyVersion == t.Config.Warm.Updates // the first since the warm start, whenever it comes
 		stats, err := t.Learner.Update(ctx, data, o)
 		if err != nil {
 			return fmt.Errorf("update: %w", err)

@@ -1,0 +1,60 @@
+package train
+
+import (
+	"context"
+	"testing"
+
+	"skillmaster/env/envtest"
+	"skillmaster/episode"
+	"skillmaster/grpo"
+	"skillmaster/policy"
+	"skillmaster/probe"
+)
+
+// student notes what it is asked to learn.
+type student struct {
+	policy.Learner
+	rows     []int
+	restarts []bool
+}
+
+func (l *student) Update(_ context.Context, batch []grpo.Datum, o policy.Optim) (policy.Stats, error) {
+	l.rows, l.restarts = append(l.rows, len(batch)), append(l.restarts, o.Restart)
+	return policy.Stats{}, nil
+}
+
+// played is a group of two episodes with the given returns.
+func played(returns ...float64) ([]episode.Group, [][]probe.Verdict) {
+	g := episode.Group{Task: episode.Task{ID: "t"}}
+	for _, r := range returns {
+		tr := reviewed()
+		tr.Turns = tr.Turns[:2]
+		tr.EnvReturn = r
+		g.Trajectories = append(g.Trajectories, tr)
+	}
+	return []episode.Group{g}, [][]probe.Verdict{make([]probe.Verdict, len(returns))}
+}
+
+// learns does some iterations with the groups' returns and says what the learner was asked.
+func learns(t *testing.T, cfg Config, iterations ...[]float64) *student {
+	t.Helper()
+	var l student
+	trainer := &Trainer{Config: cfg, Suite: envtest.World{}, Learner: &l}
+	s := &state{Checkpoint: Checkpoint{PolicyVersion: cfg.Warm.Updates}}
+	for _, returns := range iterations {
+		groups, verdicts := played(returns...)
+		if err := trainer.learn(t.Context(), s, groups, verdicts, map[string]float64{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Round++
+	}
+	return &l
+}
+
+// The moments of the warm start are forgotten once, by the first update after it, even if dead groups put that off.
+func TestFirstUpdateRestartsTheOptimiser(t *testing.T) {
+	l := learns(t, Default(), []float64{1, 1}, []float64{0, 1}, []float64{1, 0})
+	if len(l.restarts) != 2 || !l.restarts[0] || l.restarts[1] {
+		t.Errorf("restarts: %v, want true and false", l.restarts)
+	}
+}
