@@ -58,3 +58,15 @@ func TestFirstUpdateRestartsTheOptimiser(t *testing.T) {
 		t.Errorf("restarts: %v, want true and false", l.restarts)
 	}
 }
+
+// A dead group teaches nothing, unless entropy is paid for.
+func TestDeadGroupsAreLearntFromForTheirEntropyOnly(t *testing.T) {
+	cfg := Default()
+	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 0 {
+		t.Errorf("a dead group made %d updates", len(l.rows))
+	}
+	cfg.Learn.Entropy = 0.01
+	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 1 || l.rows[0] != 2 {
+		t.Errorf("with an entropy bonus: updates of %v rows, want one of 2", l.rows)
+	}
+}

@@ -523,7 +523,10 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		if err != nil {
 			return err
 		}
-		parts[u] = live(data)
+		if cfg.Entropy == 0 {
+			data = live(data)
+		}
+		parts[u] = data
 	}
 	streams.metrics(m)
 	var tally updateTally
@@ -545,8 +548,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 	return nil
 }
 
-// live leaves out rows with nothing to learn: every advantage is 0 and there is no other term in the loss. Divisors
-// have counted them already.
+// live leaves out rows with nothing to learn but entropy: every advantage is 0. Divisors have counted them already.
 func live(data []grpo.Datum) []grpo.Datum {
 	return slices.DeleteFunc(data, func(d grpo.Datum) bool {
 		return !slices.ContainsFunc(d.Advantage, func(a float32) bool { return a != 0 })
