@@ -95,14 +95,14 @@ func (u *updateTally) metrics(m map[string]float64) {
 	u.drift.put(m, "learn/drift")
 }
 
-// streamTally gathers the returns and advantages of an iteration's groups, by stream.
+// streamTally gathers the returns of an iteration's groups, by stream.
 type streamTally struct {
 	action, review                  mean
 	groups, dead, deadReview, alone int
 	measured, unmeasured            int
 }
 
-func (s *streamTally) add(returns []grpo.Returns, _ []grpo.Advantage, g grpo.GroupStats) {
+func (s *streamTally) add(returns []grpo.Returns, g grpo.GroupStats) {
 	s.groups++
 	for _, r := range returns {
 		s.action.add(r.Action)

@@ -279,7 +279,8 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	return t.keep(ctx, s, r)
 }
 
-// rollouts plays the iteration's groups. A group whose world breaks is played once more, then left out and counted.
+// rollouts plays the iteration's groups. An episode whose world breaks is played once more, under another seed; if it
+// breaks again, its group is left out and counted.
 func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, seed episode.Seed, m map[string]float64) ([]episode.Group, error) {
 	play := p.Play
 	if t.Config.Review {
@@ -516,7 +517,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 			if err != nil {
 				return fmt.Errorf("advantages of %s: %w", groups[g].Task.ID, err)
 			}
-			streams.add(returns, a, stats)
+			streams.add(returns, stats)
 			ts, adv = append(ts, groups[g].Trajectories...), append(adv, a...)
 		}
 		data, err := policyData(ts, adv, cfg.Aggregation, cfg.Lambda)
