@@ -75,8 +75,8 @@ type Summary struct {
 	Rate    float64 `json:"rate"`
 	Low     float64 `json:"low"` // Wilson interval
 	High    float64 `json:"high"`
-	Steps   float64 `json:"steps"` // mean over all tasks
-	Won     float64 `json:"won"`   // mean steps of the successful ones; 0 if there is none
+	Steps   float64 `json:"steps"`         // mean over all tasks
+	Won     float64 `json:"won,omitempty"` // mean steps of the successful ones; 0, and not in JSON: there is none
 	Return  float64 `json:"return"`
 }
 

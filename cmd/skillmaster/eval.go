@@ -208,7 +208,11 @@ func (c *evalCmd) print(stdout io.Writer, out []scored) error {
 		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprint(w, "family\ttasks\tsuccess\tshare\t95 % interval\tsteps\tsteps when won\t\n")
 		for _, f := range s.Summaries {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f–%.1f\t%.1f\t%.1f\t\n", f.Family, f.Tasks, f.Success, 100*f.Rate, 100*f.Low, 100*f.High, f.Steps, f.Won)
+			won := "–" // there is no success
+			if f.Success > 0 {
+				won = fmt.Sprintf("%.1f", f.Won)
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f–%.1f\t%.1f\t%s\t\n", f.Family, f.Tasks, f.Success, 100*f.Rate, 100*f.Low, 100*f.High, f.Steps, won)
 		}
 		if c.Tasks {
 			fmt.Fprint(w, "\n")

@@ -1,0 +1,22 @@
+package train
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// The steps of successes that did not happen are not measured, and not 0.
+func TestStepsOfNoSuccess(t *testing.T) {
+	e := Evaluation{Results: []Result{{Family: "f", Success: true, Steps: 8}, {Family: "f", Steps: 50}, {Family: "g", Steps: 50}}}
+	all := e.Summaries()
+	for i, want := range []string{`"won":8`, `"won":8`, ""} {
+		b, err := json.Marshal(all[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && strings.Contains(string(b), "won") || !strings.Contains(string(b), want) {
+			t.Errorf("family %s: %s", all[i].Family, b)
+		}
+	}
+}
