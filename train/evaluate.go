@@ -51,10 +51,10 @@ func changes(o skill.Outcome) bool {
 func evaluation(p *rollout.Player, panel episode.Panel, bank skill.Bank, s episode.Seed, ts []episode.Trajectory, online bool) Evaluation {
 	e := Evaluation{
 		Panel: panel.Name, PanelHash: panel.Hash(), Bank: bank.Hash(), Retrieval: p.Config.Retrieval, Online: online,
-		Seed: s, Temperature: p.Config.Temperature, Results: make([]Result, len(ts)),
+		PolicyVersion: -1, Seed: s, Temperature: p.Config.Temperature, Results: make([]Result, len(ts)),
 	}
 	for i, t := range ts {
-		e.PolicyVersion = t.PolicyVersion
+		e.PolicyVersion = max(e.PolicyVersion, t.PolicyVersion) // an episode without a turn has none
 		r := Result{
 			Task: t.Task.ID, Family: t.Task.Family, Success: t.Success, Steps: len(t.Steps), Return: t.EnvReturn,
 			Inadmissible: t.Inadmissible(), Malformed: t.Malformed(), Stop: t.Stop,

@@ -4,6 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"skillmaster/env/envtest"
+	"skillmaster/episode"
+	"skillmaster/rollout"
+	"skillmaster/skill"
 )
 
 // The steps of successes that did not happen are not measured, and not 0.
@@ -18,5 +23,14 @@ func TestStepsOfNoSuccess(t *testing.T) {
 		if want == "" && strings.Contains(string(b), "won") || !strings.Contains(string(b), want) {
 			t.Errorf("family %s: %s", all[i].Family, b)
 		}
+	}
+}
+
+// The policy's version is that of the episodes that it took a turn in, whichever comes last.
+func TestEvaluationNamesItsPolicy(t *testing.T) {
+	ts := []episode.Trajectory{{PolicyVersion: 7}, {PolicyVersion: -1, Stop: episode.ContextFull}}
+	e := evaluation(&rollout.Player{Suite: envtest.World{}}, episode.Panel{}, skill.Bank{}, 1, ts, false)
+	if e.PolicyVersion != 7 {
+		t.Errorf("policy version %d, want 7", e.PolicyVersion)
 	}
 }

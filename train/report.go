@@ -60,8 +60,8 @@ type Judgement struct {
 type Evaluation struct {
 	Panel         string       `json:"panel"`
 	PanelHash     string       `json:"panel_hash"`
-	Bank          string       `json:"bank"` // hash at the start
-	PolicyVersion int          `json:"policy_version"`
+	Bank          string       `json:"bank"`           // hash at the start
+	PolicyVersion int          `json:"policy_version"` // -1: the context had room for no turn
 	Retrieval     bool         `json:"retrieval"`
 	Online        bool         `json:"online"` // the bank was edited while it was played
 	Seed          episode.Seed `json:"seed"`
