@@ -27,7 +27,7 @@ type Config struct {
 	Guide      bool            `json:"guide"`
 	Retrieval  bool            `json:"retrieval"` // skills stand in the prompt
 	RetrieveBy skill.Retrieval `json:"retrieve_by"`
-	MaxSkills  int             `json:"max_skills"` // most skills in a prompt
+	MaxSkills  int             `json:"max_skills"` // most skills in a prompt, 0: no limit; by prefix: most general ones
 	Malformed  int             `json:"malformed"`  // guard: so many malformed replies in a row end the episode
 }
 
@@ -45,6 +45,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("rollout.action_tokens and rollout.review_tokens must be positive")
 	case c.MaxSkills < 0 || c.TopK < 0 || c.TopP < 0 || c.TopP > 1:
 		return fmt.Errorf("rollout.max_skills and rollout.top_k cannot be negative, rollout.top_p lies between 0 and 1")
+	case c.RetrieveBy == skill.Prefix && c.MaxSkills == 0:
+		return fmt.Errorf("rollout.max_skills is 0: retrieval by prefix needs at least 1, the number of general skills to show")
 	case c.Malformed < 1:
 		return fmt.Errorf("rollout.malformed is %d, the guard needs at least 1", c.Malformed)
 	}
@@ -67,6 +69,8 @@ type Start struct {
 	Bank skill.Bank
 	Must string // id of a skill to be shown before others; empty: none
 	Seed episode.Seed
+	// Horizon is the most steps to take, if fewer than the world allows; 0: as many as that.
+	Horizon int
 }
 
 // Play plays the action turns of one episode. The same Start gives the same trajectory until the policy changes.
@@ -141,12 +145,16 @@ func (p *Player) begin(ctx context.Context, s Start) (*playing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open task %s: %w", s.Task.ID, err)
 	}
+	guide := p.Suite.Guide()
+	if s.Horizon > 0 {
+		guide.Horizon = min(guide.Horizon, s.Horizon)
+	}
 	e := &playing{
-		cfg: p.Config, guide: p.Suite.Guide(), world: world, now: first, bank: s.Bank,
+		cfg: p.Config, guide: guide, world: world, now: first, bank: s.Bank,
 		tr: episode.Trajectory{Task: s.Task, Seed: s.Seed, BankHash: s.Bank.Hash(), PolicyVersion: -1, ShownSkills: []string{}},
 	}
 	if p.Config.Retrieval {
-		q := skill.Query{How: p.Config.RetrieveBy, Category: s.Task.Category, Text: s.Task.Goal, MaxSkills: p.Config.MaxSkills}
+		q := skill.Query{How: p.Config.RetrieveBy, Category: s.Task.Category, Text: s.Task.Goal, MaxSkills: p.Config.MaxSkills, TopK: p.Config.MaxSkills}
 		if s.Must != "" {
 			q.Must = []string{s.Must}
 		}

@@ -274,3 +274,22 @@ func TestAllReturnsByIndex(t *testing.T) {
 		t.Error("an episode failed and All did not")
 	}
 }
+
+// By prefix, the release's rule, the first general skills stand in the prompt, and all of the category.
+func TestRetrievalByPrefix(t *testing.T) {
+	general := func(id, title string) skill.Skill {
+		return skill.Skill{ID: id, Category: skill.General, Title: title, Principle: title + " before all else."}
+	}
+	p := player(says("<action>look</action>", "<action>out</action>"))
+	p.Config.RetrieveBy, p.Config.MaxSkills = skill.Prefix, 1
+	tr, err := p.Play(t.Context(), Start{Task: hallTask, Bank: bankOf(t, general("g1", "Breathe"), general("g2", "Wait"), lookFirst)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"g1", lookFirst.ID}, tr.ShownSkills); diff != "" {
+		t.Error(diff)
+	}
+	if p.Config.MaxSkills = 0; p.Config.Validate() == nil {
+		t.Error("no general skill would ever be shown, and nothing is said")
+	}
+}
