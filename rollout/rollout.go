@@ -207,6 +207,9 @@ func (e *playing) act(ctx context.Context, answer complete) error {
 // step sends one action to the world and shows its answer to the policy.
 func (e *playing) step(ctx context.Context, a episode.Action, malformed bool) (episode.StepResult, error) {
 	r, err := e.world.Step(ctx, a)
+	if err != nil && ctx.Err() != nil {
+		return r, ctx.Err() // the world did not break
+	}
 	if err != nil {
 		return r, fmt.Errorf("step %d of %s: %w: %w", len(e.tr.Steps)+1, e.tr.Task.ID, ErrWorld, err)
 	}

@@ -201,6 +201,20 @@ func TestBrokenWorldIsNoFailure(t *testing.T) {
 	}
 }
 
+// A world that reports a cancelled context did not break: nobody should play the episode again.
+func TestCancelledStepIsNoBrokenWorld(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := says()
+	s.Say = func(context.Context, policy.Request) (string, error) {
+		cancel()
+		return "<action>break</action>", nil
+	}
+	_, err := player(s).Play(ctx, Start{Task: hallTask})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrWorld) {
+		t.Errorf("got %v, want the context's error alone", err)
+	}
+}
+
 func TestPolicyMayNotChangeWithinAnEpisode(t *testing.T) {
 	s := says()
 	s.Say = func(_ context.Context, r policy.Request) (string, error) {
