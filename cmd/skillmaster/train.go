@@ -305,12 +305,13 @@ func loadLearner(ctx context.Context, l *transformer.Learner, path string) error
 	return nil
 }
 
-// summarise prints what a run came to.
+// summarise prints what a run came to: the held-out panel at the start and at the end. What eval played does not count.
 func summarise(ctx context.Context, run *store.Run, took time.Duration, stdout io.Writer) error {
 	es, err := run.Evaluations(ctx)
 	if err != nil {
 		return err
 	}
+	es = slices.DeleteFunc(es, func(e store.Evaluated) bool { return e.Report == 0 })
 	commits, err := run.Commits(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skillmaster/skill"
+	"skillmaster/store"
+	"skillmaster/train"
+)
+
+// The summary compares the run's own evaluations; those that a person made in between are of other panels.
+func TestSummaryIsOfTheRunsOwnEvaluations(t *testing.T) {
+	run, err := store.Create(t.Context(), filepath.Join(t.TempDir(), "run"), store.Manifest{Program: version, Config: json.RawMessage("{}")}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	played := func(panel string, success bool) train.Evaluation {
+		return train.Evaluation{Panel: panel, Results: []train.Result{{Task: "t", Family: "f", Success: success, Steps: 9}}}
+	}
+	keep := func(round int, e train.Evaluation) {
+		r := train.Report{Phase: train.Learning, Round: round, Bank: skill.Bank{}.Hash(), Evaluations: []train.Evaluation{e}}
+		if err := run.Keep(t.Context(), r, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byHand := func() {
+		if err := run.Record(t.Context(), played("report", false), []string{"skillmaster", "eval"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byHand()
+	keep(0, played("valid", false))
+	keep(1, played("valid", true))
+	byHand()
+	var out strings.Builder
+	if err := summarise(t.Context(), run, time.Second, &out); err != nil {
+		t.Fatal(err)
+	}
+	if s := out.String(); strings.Contains(s, "report") || !strings.Contains(s, "  0.0 %") || !strings.Contains(s, "100.0 %") {
+		t.Errorf("the summary is not of the held-out panel:\n%s", s)
+	}
+}
