@@ -139,6 +139,7 @@ func TestBadInput(t *testing.T) {
 		"no data":            {[]string{"train", "--env", "alfworld", "--data", dir, "--run", filepath.Join(dir, "x")}, 1, dir},
 		"resume of nothing":  {[]string{"train", "--run", filepath.Join(dir, "none"), "--resume"}, 1, "no run"},
 		"resume without run": {[]string{"train", "--resume"}, 2, "--run"},
+		"resume otherwise":   {[]string{"train", "--run", foreign, "--resume", "--iterations", "9"}, 2, "--iterations"},
 		"foreign directory":  {[]string{"train", "--run", foreign, "--resume"}, 1, "run.db"},
 		"eval of no run":     {[]string{"eval", "--run", filepath.Join(dir, "none")}, 1, "no run"},
 		"unknown command":    {[]string{"trane"}, 2, "trane"},

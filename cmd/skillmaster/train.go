@@ -55,6 +55,9 @@ Examples:
 const episodesAtOnce = 96
 
 func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
+	if err := c.checkResume(); err != nil {
+		return usage(err)
+	}
 	cfg, err := c.config()
 	if err != nil {
 		return usage(err)
@@ -66,9 +69,6 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 		}
 		_, err = fmt.Fprintln(stdout, string(b))
 		return err
-	}
-	if c.Resume && c.Run == "" {
-		return usage(errors.New("--resume needs --run: which run is to go on?"))
 	}
 	if c.Run == "" {
 		c.Run = filepath.Join("runs", cfg.World.Name+"-"+time.Now().Format("20060102-150405"))
@@ -91,6 +91,28 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 		return err
 	}
 	return summarise(ctx, run, time.Since(started), stdout)
+}
+
+// checkResume refuses flags that a resumed run would not heed: it has its settings.
+func (c *trainCmd) checkResume() error {
+	if !c.Resume {
+		return nil
+	}
+	if c.Run == "" {
+		return errors.New("--resume needs --run: which run is to go on?")
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"preset", c.Preset != "default"}, {"config", c.Config != ""}, {"set", len(c.Set) > 0}, {"seed", c.Seed != nil},
+		{"iterations", c.Iterations != nil}, {"bank", c.Bank != ""}, {"print-config", c.PrintConfig},
+	} {
+		if f.given {
+			return fmt.Errorf("--%s does not go with --resume: the run goes on with the settings it was begun with (its config.json shows them); leave it out, or start a new run", f.name)
+		}
+	}
+	return nil
 }
 
 // config is preset, file and flags, one over the other.
