@@ -216,10 +216,6 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	if err != nil {
 		return nil, from, err
 	}
-	bank, err := startingBank(ctx, run)
-	if err != nil {
-		return nil, from, err
-	}
 	saved, damaged, err := run.Latest(ctx)
 	for _, d := range damaged {
 		fmt.Fprintln(stderr, "warning:", d)
@@ -234,7 +230,13 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 			return nil, from, err
 		}
 	}
-	if _, err := run.Rewind(ctx, saved); err != nil {
+	back, err := run.Rewind(ctx, saved)
+	if err != nil {
+		return nil, from, err
+	}
+	tellRewound(stderr, back)
+	bank, err := startingBank(ctx, run)
+	if err != nil {
 		return nil, from, err
 	}
 	console := newConsole(stderr, cfg.Train)
@@ -244,6 +246,16 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
 	}, from, nil
+}
+
+// tellRewound says what was taken back to go on from a checkpoint.
+func tellRewound(stderr io.Writer, back store.Rewound) {
+	if back.Reports > 0 {
+		fmt.Fprintf(stderr, "%d rounds after the checkpoint are taken back and done again\n", back.Reports)
+	}
+	if back.ByHand > 0 {
+		fmt.Fprintf(stderr, "warning: %d banks that were committed by hand after the checkpoint do not count any more: if they are wanted, stop and commit them again (skillmaster bank import, or bank rollback to their hash)\n", back.ByHand)
+	}
 }
 
 // startingBank is the run's current bank: the one it was begun with, unless somebody has committed another by hand.

@@ -45,3 +45,15 @@ func TestSummaryIsOfTheRunsOwnEvaluations(t *testing.T) {
 		t.Errorf("the summary is not of the held-out panel:\n%s", s)
 	}
 }
+
+func TestRewoundIsTold(t *testing.T) {
+	var out strings.Builder
+	tellRewound(&out, store.Rewound{})
+	if out.Len() > 0 {
+		t.Errorf("nothing was taken back, and it says %q", out.String())
+	}
+	tellRewound(&out, store.Rewound{Reports: 3, ByHand: 2})
+	if s := out.String(); !strings.Contains(s, "3 rounds") || !strings.Contains(s, "2 banks") {
+		t.Errorf("it says %q", s)
+	}
+}
