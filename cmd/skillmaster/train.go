@@ -80,17 +80,28 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 	defer run.Close()
 	started := time.Now()
 	t, from, err := c.trainer(ctx, run, cfg, stderr)
-	if err != nil {
-		return err
-	}
-	err = t.Run(ctx, from)
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped; go on with: skillmaster train --run %s --resume: %w", c.Run, err)
+	if err == nil {
+		err = t.Run(ctx, from)
 	}
 	if err != nil {
-		return err
+		return c.stopped(ctx, cfg, err)
 	}
 	return summarise(ctx, run, time.Since(started), stdout)
+}
+
+// stopped says how to go on if it was a person who ended the run, whatever broke off because of it.
+func (c *trainCmd) stopped(ctx context.Context, cfg runConfig, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	more := "--run " + c.Run + " --resume"
+	if cfg.World.Name == realGames {
+		more += " --data " + c.Data
+	}
+	if !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return fmt.Errorf("stopped; go on with: skillmaster train %s: %w", more, err)
 }
 
 // checkResume refuses flags that a resumed run would not heed: it has its settings.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,5 +57,24 @@ func TestRewoundIsTold(t *testing.T) {
 	tellRewound(&out, store.Rewound{Reports: 3, ByHand: 2})
 	if s := out.String(); !strings.Contains(s, "3 rounds") || !strings.Contains(s, "2 banks") {
 		t.Errorf("it says %q", s)
+	}
+}
+
+// Who stops a run is told how to go on, also if what broke off does not say that it was the context.
+func TestStoppedRunSaysHowToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := errors.New("interrupted (9)")
+	c := trainCmd{Run: "runs/a", Data: "games"}
+	var cfg runConfig
+	cfg.World.Name = realGames
+	if err := c.stopped(ctx, cfg, broken); !errors.Is(err, broken) || strings.Contains(err.Error(), "stopped") {
+		t.Errorf("nobody stopped it: %v", err)
+	}
+	cancel()
+	for _, cause := range []error{broken, context.Canceled} {
+		err := c.stopped(ctx, cfg, cause)
+		if !errors.Is(err, cause) || exitCode(ctx, err) != exitInterrupted || !strings.Contains(err.Error(), "train --run runs/a --resume --data games") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
