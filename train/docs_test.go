@@ -1,6 +1,8 @@
 package train
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,9 +16,15 @@ import (
 	"strings"
 	"testing"
 
+	"skillmaster/chat"
+	"skillmaster/env/alfworld"
 	"skillmaster/episode"
+	"skillmaster/policy"
+	"skillmaster/rollout"
 	"skillmaster/skill"
 )
+
+var update = flag.Bool("update", false, "write the example of docs/method.md anew")
 
 // The document lists every metric this package records, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
@@ -177,7 +185,7 @@ func TestDocumentedSettingsExist(t *testing.T) {
 	named := regexp.MustCompile(`\btrain((?:\.[a-z_]+)+)`)
 	known := settings(reflect.TypeFor[Config]())
 	seen := 0
-	for _, name := range []string{"metrics.md"} {
+	for _, name := range []string{"metrics.md", "method.md"} {
 		for _, m := range named.FindAllStringSubmatch(document(t, name), -1) {
 			seen++
 			if path := strings.TrimPrefix(m[1], "."); !slices.Contains(known, path) {
@@ -206,4 +214,72 @@ func settings(c reflect.Type) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(paths))
+}
+
+// The example is what the program shows and writes, with a line break before each role.
+func TestMethodExample(t *testing.T) {
+	text := document(t, "method.md")
+	block := regexp.MustCompile("(?s)(<!-- example[^\n]*-->\n```\n)(.*?)(```\n<!-- end -->)")
+	if n := len(block.FindAllString(text, -1)); n != 1 {
+		t.Fatalf("docs/method.md has %d examples, want 1", n)
+	}
+	want := strings.TrimPrefix(strings.ReplaceAll(demonstrated(t), "\n<|end|>", "<|end|>"), "\n")
+	if *update {
+		fresh := block.ReplaceAllStringFunc(text, func(old string) string {
+			m := block.FindStringSubmatch(old)
+			return m[1] + want + m[3]
+		})
+		if err := os.WriteFile(filepath.Join("..", "docs", "method.md"), []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got := block.FindStringSubmatch(text)[2]; got != want {
+		t.Errorf("the example is not what the program does (-update writes it anew; read it then):\n%s\nwant\n%s", got, want)
+	}
+}
+
+// demonstrated is the text of a demonstration: a small room, a task, and a skill about it that is wrong.
+func demonstrated(t *testing.T) string {
+	t.Helper()
+	suite, err := alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: map[string]int{"train": 43}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := suite.Tasks("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := suite.Vary(tasks[42], 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bank, err := skill.New([]skill.Skill{{
+		Category: task.Category, Title: "Find the vase", Principle: "Look for a vase in the diningtable first.", When: "the task names a vase",
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := chat.Train(slices.Values([]string{"a"}), chat.TrainOptions{VocabSize: 300, Special: chat.Plain().Special(), Tags: chat.Tags()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.Warm.Noise = 0
+	w, err := newWarm(c, suite, tasks, policy.NewChat(nil, tok, chat.Plain()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := w.demo.Play(t.Context(), rollout.Start{Task: task, Bank: bank, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tr.Success || tr.Review == nil || tr.Review.Outcome != skill.Updated {
+		t.Errorf("the text about the example says that the review corrects the skill: %v, %+v", tr.Stop, tr.Review)
+	}
+	var ids []int32
+	for _, u := range tr.Turns {
+		ids = append(append(ids, u.Prompt...), u.Completion...)
+	}
+	return fmt.Sprintln(strings.ReplaceAll(tok.Decode(ids), "<|", "\n<|"))
 }
