@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"skillmaster/chat"
+	"skillmaster/policy/transformer"
 	"skillmaster/train"
 )
 
@@ -31,7 +33,38 @@ type modelConfig struct {
 	Context int `json:"context"`
 }
 
-// presets are the named starting points of a config, by world.
+// shape is what the engine makes a model of with the given number of tokens.
+func (m modelConfig) shape(vocabulary int) transformer.Config {
+	return transformer.Config{
+		Vocab: vocabulary, Width: m.Width, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads,
+		Hidden: m.Hidden, Context: m.Context, Tied: true,
+	}
+}
+
+// validate reports settings that cannot be, so that no run directory is made with them.
+func (c runConfig) validate() error {
+	least := 256 + len(chat.Plain().Special()) + len(chat.Tags())
+	switch {
+	case c.Vocabulary < least:
+		return fmt.Errorf("vocabulary is %d, at least %d are needed: all bytes and the tokens with a meaning of their own", c.Vocabulary, least)
+	case c.Corpus < 1:
+		return fmt.Errorf("corpus is %d, a tokenizer needs at least 1 demonstration", c.Corpus)
+	case c.Model.Context < 2:
+		return fmt.Errorf("model.context is %d, at least 2 ids are needed", c.Model.Context)
+	}
+	if err := c.Model.shape(c.Vocabulary).Validate(); err != nil {
+		return err
+	}
+	if err := c.World.validate(); err != nil {
+		return err
+	}
+	if err := c.Train.Validate(); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
+}
+
+// preset is a named starting point of a config, by world.
 func preset(world, name string) (runConfig, error) {
 	c := runConfig{
 		World: defaultWorld(world), Vocabulary: 2048, Corpus: 600,

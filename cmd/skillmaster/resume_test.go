@@ -134,6 +134,12 @@ func TestBadInput(t *testing.T) {
 		"wrong key":          {[]string{"train", "--config", broken}, 2, "iterationz"},
 		"wrong setting":      {[]string{"train", "--set", "train.groop=4"}, 2, "groop"},
 		"impossible setting": {[]string{"train", "--set", "train.group=1"}, 2, "group is 1"},
+		"no such model":      {[]string{"train", "--set", "model.heads=3", "--run", filepath.Join(dir, "y")}, 2, "heads"},
+		"no context":         {[]string{"train", "--set", "model.context=0"}, 2, "model.context"},
+		"no vocabulary":      {[]string{"train", "--set", "vocabulary=100"}, 2, "vocabulary is 100"},
+		"no corpus":          {[]string{"train", "--set", "corpus=0"}, 2, "corpus is 0"},
+		"no such panel":      {[]string{"train", "--set", `world.sizes={"trian":8}`}, 2, "trian"},
+		"no such world":      {[]string{"train", "--set", "world.name=kitchen"}, 2, "kitchen"},
 		"wrong type":         {[]string{"train", "--set", "train.group=many"}, 2, "train.group"},
 		"unknown preset":     {[]string{"train", "--preset", "fast"}, 2, "smoke"},
 		"no data":            {[]string{"train", "--env", "alfworld", "--data", dir, "--run", filepath.Join(dir, "x")}, 1, dir},
@@ -157,6 +163,11 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("the answer does not say %q:\n%s", c.says, out)
 			}
 		})
+	}
+	for _, name := range []string{"x", "y"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a run directory was made of settings that cannot be: %v", err)
+		}
 	}
 	if b, err := os.ReadFile(filepath.Join(foreign, "run.db")); err != nil || string(b) != "not a database" {
 		t.Errorf("the foreign file was changed: %q, %v", b, err)

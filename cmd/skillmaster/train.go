@@ -148,8 +148,8 @@ func (c *trainCmd) config() (runConfig, error) {
 	if c.Iterations != nil {
 		cfg.Train.Iterations = *c.Iterations
 	}
-	if err := cfg.Train.Validate(); err != nil {
-		return cfg, fmt.Errorf("settings: %w", err)
+	if err := cfg.validate(); err != nil {
+		return cfg, fmt.Errorf("settings: %w (skillmaster train --print-config shows every key)", err)
 	}
 	return cfg, nil
 }
@@ -321,15 +321,11 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, suite env.Sui
 
 // newLearner makes the embedded transformer with fresh weights.
 func newLearner(cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {
-	m := cfg.Model
 	pieces := make([][]string, tok.VocabSize())
 	for i := range pieces {
 		pieces[i] = tok.Parts(int32(i))
 	}
-	model, err := transformer.NewModel(transformer.Config{
-		Vocab: tok.VocabSize(), Width: m.Width, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads,
-		Hidden: m.Hidden, Context: m.Context, Tied: true,
-	}, uint64(episode.Seed(cfg.Train.Seed).Derive("weights")), pieces)
+	model, err := transformer.NewModel(cfg.Model.shape(tok.VocabSize()), uint64(episode.Seed(cfg.Train.Seed).Derive("weights")), pieces)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"skillmaster/env"
 	"skillmaster/env/alfworld"
@@ -22,6 +25,24 @@ func defaultWorld(name string) worldConfig {
 		c.Sizes = map[string]int{"train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
 	}
 	return c
+}
+
+// validate reports a world that there is not, and panels of generated games that no run plays.
+func (c worldConfig) validate() error {
+	switch c.Name {
+	case realGames:
+		return nil
+	case household:
+	default:
+		return fmt.Errorf("world.name is %q: it is %s or %s", c.Name, household, realGames)
+	}
+	known := defaultWorld(household).Sizes
+	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
+		if _, ok := known[name]; !ok {
+			return fmt.Errorf("world.sizes has a panel %q: the panels are %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+	}
+	return nil
 }
 
 // The worlds there are.
