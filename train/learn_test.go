@@ -40,7 +40,7 @@ func learns(t *testing.T, cfg Config, iterations ...[]float64) *student {
 	t.Helper()
 	var l student
 	trainer := &Trainer{Config: cfg, Suite: envtest.World{}, Learner: &l}
-	s := &state{Checkpoint: Checkpoint{PolicyVersion: cfg.Warm.Updates}}
+	s := &state{Checkpoint: Checkpoint{Restart: true}}
 	for _, returns := range iterations {
 		groups, verdicts := played(returns...)
 		if err := trainer.learn(t.Context(), s, groups, verdicts, map[string]float64{}); err != nil {

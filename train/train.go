@@ -157,7 +157,7 @@ func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 	}
 	r := Report{Phase: WarmStart, Round: s.Round}
 	watch := t.timer(&r)
-	s.Phase, s.Round = Learning, 0
+	s.Phase, s.Round, s.Restart = Learning, 0, true
 	if t.Config.Iterations == 0 {
 		s.Phase = Finished
 	}
@@ -536,11 +536,12 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 			continue
 		}
 		o := cfg.optim(s.Round)
-		o.Restart = s.PolicyVersion == t.Config.Warm.Updates // the first since the warm start, whenever it comes
+		o.Restart = s.Restart
 		stats, err := t.Learner.Update(ctx, data, o)
 		if err != nil {
 			return fmt.Errorf("update: %w", err)
 		}
+		s.Restart = false
 		s.PolicyVersion++
 		s.Tokens += int64(stats.Tokens)
 		tally.add(stats)
