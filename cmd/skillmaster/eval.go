@@ -62,7 +62,7 @@ func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr 
 		return err
 	}
 	defer run.Close()
-	player, bank, panels, seed, err := c.player(ctx, run)
+	player, bank, panels, seed, err := c.player(ctx, run, stderr)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *evalCmd) play(ctx context.Context, p *rollout.Player, panel episode.Pan
 }
 
 // player is the policy of the wanted checkpoint, with its bank and the wanted panels.
-func (c *evalCmd) player(ctx context.Context, run *store.Run) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
+func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
 	fail := func(err error) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
 		return nil, skill.Bank{}, nil, 0, err
 	}
@@ -123,7 +123,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run) (*rollout.Player, 
 	if err != nil {
 		return fail(usage(err))
 	}
-	saved, err := c.checkpoint(ctx, run)
+	saved, err := c.checkpoint(ctx, run, stderr)
 	if err != nil {
 		return fail(err)
 	}
@@ -179,16 +179,27 @@ func (c *evalCmd) panels(all train.Panels) ([]episode.Panel, error) {
 	return out, nil
 }
 
-func (c *evalCmd) checkpoint(ctx context.Context, run *store.Run) (store.Saved, error) {
+// checkpoint is the wanted one. Newer ones that are damaged are told of.
+func (c *evalCmd) checkpoint(ctx context.Context, run *store.Run, stderr io.Writer) (store.Saved, error) {
+	var saved store.Saved
+	var damaged []store.Damage
+	var err error
 	switch c.Checkpoint {
 	case "best":
-		return run.Best(ctx)
+		saved, err = run.Best(ctx)
 	case "warm":
-		return run.Warm(ctx)
+		saved, err = run.Warm(ctx)
+	default:
+		saved, damaged, err = run.Latest(ctx)
 	}
-	saved, _, err := run.Latest(ctx)
-	if errors.Is(err, store.ErrNoCheckpoint) {
-		return saved, fmt.Errorf("%s has no checkpoint yet: %w", c.Run, err)
+	for _, d := range damaged {
+		fmt.Fprintln(stderr, "warning:", d)
+	}
+	switch {
+	case errors.Is(err, store.ErrNoCheckpoint):
+		err = fmt.Errorf("%w: let the run train until its first round is kept", err)
+	case errors.Is(err, store.ErrNotFound):
+		err = fmt.Errorf("%s: %w: the run has not come so far, or has had no success on its held-out panel (take --checkpoint latest)", c.Run, err)
 	}
 	return saved, err
 }

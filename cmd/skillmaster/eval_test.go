@@ -1,9 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"skillmaster/skill"
+	"skillmaster/store"
 	"skillmaster/train"
 )
 
@@ -17,5 +25,48 @@ func TestEvaluationWithoutSuccessIsPrintedSo(t *testing.T) {
 		if !strings.HasSuffix(strings.TrimSpace(line), "–") {
 			t.Errorf("%q: steps of no success are a number", line)
 		}
+	}
+}
+
+// A damaged checkpoint is not passed over in silence, and one that there is not yet is answered with what to do.
+func TestCheckpointToEvaluate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run, err := store.Create(t.Context(), dir, store.Manifest{Program: version, Config: json.RawMessage("{}")}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	find := func(which string) (store.Saved, string, error) {
+		var told strings.Builder
+		saved, err := (&evalCmd{Run: dir, Checkpoint: which}).checkpoint(t.Context(), run, &told)
+		return saved, told.String(), err
+	}
+	if _, _, err := find("latest"); !errors.Is(err, store.ErrNoCheckpoint) || !strings.Contains(err.Error(), "let the run train") {
+		t.Errorf("no checkpoint yet: %v", err)
+	}
+	for round := range 2 {
+		r := train.Report{Phase: train.Learning, Round: round, Bank: skill.Bank{}.Hash()}
+		err := run.Keep(t.Context(), r, &train.Checkpoint{Phase: train.Learning}, func(w io.Writer) error {
+			_, err := io.WriteString(w, "weights")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, which := range []string{"best", "warm"} {
+		if _, _, err := find(which); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "--checkpoint latest") {
+			t.Errorf("no %s checkpoint: %v", which, err)
+		}
+	}
+	newest, told, err := find("latest")
+	if err != nil || newest.Number != 2 || told != "" {
+		t.Fatalf("checkpoint %d, %v, %q", newest.Number, err, told)
+	}
+	if err := os.WriteFile(newest.Path, []byte("weighty"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if saved, told, err := find("latest"); err != nil || saved.Number != 1 || !strings.Contains(told, "damaged") {
+		t.Errorf("checkpoint %d, %v, %q: want the one before, and a warning", saved.Number, err, told)
 	}
 }
