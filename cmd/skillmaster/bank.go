@@ -310,7 +310,7 @@ func (c *bankLogCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 			fmt.Fprintf(&out, "%d  %s → %s  %s, %s\n", r.Number, short(r.Parent), short(r.Hash), r.Kind, r.Made.Local().Format(time.DateTime))
 			if r.Kind == string(store.Edited) {
 				p, e := r.Provenance, r.Provenance.Evidence
-				fmt.Fprintf(&out, "   %s: %s: %s\n", r.Outcome, r.Edit.Title, r.Edit.Principle)
+				fmt.Fprintf(&out, "   %s: %s: %s\n", r.Outcome, oneLine(r.Edit.Title), oneLine(r.Edit.Principle))
 				fmt.Fprintf(&out, "   iteration %d, %s, policy version %d; %d pairs, %d won, %d lost, mean delta %+.3f, e-value %.2f\n",
 					p.Iteration, p.Task, p.PolicyVersion, e.Pairs, e.Wins, e.Losses, e.MeanDelta, e.EValue)
 			}
@@ -322,6 +322,10 @@ func (c *bankLogCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 		return err
 	})
 }
+
+// oneLine is a committed edit's text as the bank took it, white space collapsed: the record holds what the policy wrote,
+// carriage returns and all.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // makeBank makes a new bank from a run's current one.
 type makeBank func(run *store.Run, current skill.Bank) (skill.Bank, error)

@@ -45,7 +45,7 @@ func bankRun(t *testing.T) (dir string, banks []skill.Bank) {
 	banks = []skill.Bank{{}}
 	for i, title := range []string{"Open the fridge", "Wash at the sink"} {
 		before := banks[i]
-		e := skill.Edit{Op: skill.Propose, Category: skill.General, Title: title, Principle: title + " before anything else."}
+		e := skill.Edit{Op: skill.Propose, Category: skill.General, Title: title, Principle: title + " before\ranything else.\u0085"} // as a policy may write it
 		after, outcome := before.Apply(e, skill.Permission{})
 		if outcome != skill.Added {
 			t.Fatal(outcome)
@@ -82,7 +82,7 @@ func TestBankCommands(t *testing.T) {
 	if out, _ = must(t, 0, "bank", "diff", "--run", dir, "current"); out != "" {
 		t.Errorf("diff with itself prints %q", out)
 	}
-	if out, _ = must(t, 0, "bank", "log", "--run", dir); strings.Count(out, "passed") != 2 || !strings.Contains(out, "added: Wash at the sink") {
+	if out, _ = must(t, 0, "bank", "log", "--run", dir); strings.Count(out, "passed") != 2 || strings.ContainsAny(out, "\r\u0085") || !strings.Contains(out, "added: Wash at the sink") {
 		t.Errorf("log prints %q", out)
 	}
 	must(t, 0, "bank", "check", "--run", dir)
