@@ -129,8 +129,12 @@ func beforeArm(bank skill.Bank, c Candidate, t episode.Task, s episode.Seed) (Ar
 	return a, key{bank.Hash(), t.ID, a.Must, a.Seed}
 }
 
-// NewJudge returns a judge that plays at most workers episodes at once.
+// NewJudge returns a judge that plays at most workers episodes at once. It panics without a horizon: no delta would be a
+// number.
 func NewJudge(play Play, cfg Config, workers int) *Judge {
+	if cfg.Horizon < 1 {
+		panic(fmt.Sprintf("probe: a horizon of %d steps", cfg.Horizon))
+	}
 	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[key]Score{}}
 }
 

@@ -268,3 +268,12 @@ func TestUpdateIsMeasuredAgainstTheSkillAsItWas(t *testing.T) {
 		t.Errorf("an update without effect is paid %v, want the edit cost: %+v", v.Utility, v)
 	}
 }
+
+func TestJudgeNeedsAHorizon(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a judge was made whose deltas are not numbers")
+		}
+	}()
+	NewJudge(nil, Default(), 1)
+}
