@@ -62,6 +62,7 @@ type WarmConfig struct {
 	Observation float64 `json:"observation"` // loss weight of what the world answers: a side task that models the world
 	Vary        float64 `json:"vary"`        // share of demonstrations in varied surroundings
 	Noise       float64 `json:"noise"`       // share of actions that are deliberate mistakes, not imitated
+	Broken      float64 `json:"broken"`      // share of demonstrations that are broken off within a few steps, and then reviewed
 	Advised     float64 `json:"advised"`     // share of demonstrations whose prompt holds skills
 	Helpful     float64 `json:"helpful"`     // share of the skills about the task that are true
 	Others      int     `json:"others"`      // most skills about other tasks beside it
@@ -72,20 +73,20 @@ type WarmConfig struct {
 // Default is a run that two cores finish in minutes on generated games.
 func Default() Config {
 	return Config{
-		Seed: 1, Iterations: 40, Tasks: 16, Group: 8,
+		Seed: 1, Iterations: 60, Tasks: 24, Group: 8,
 		Warm: WarmConfig{
 			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, RateFloor: 0.03,
-			Observation: 0.3, Vary: 0.7, Noise: 0.05, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,
+			Observation: 0.3, Vary: 0.7, Noise: 0.05, Broken: 0.1, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,
 		},
 		Rollout: rollout.DefaultConfig(),
 		Probe:   probe.Default(),
 		Gate:    probe.DefaultGate(),
 		Prices:  DefaultPrices(),
 		Learn: LearnConfig{
-			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 3e-5, RateWarmUp: 5, Updates: 1,
+			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 1e-4, RateWarmUp: 5, Updates: 1,
 			ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, ClipNorm: 1,
 		},
-		Review: true, Vary: 0.8, Evaluate: 10, EvaluateTemperature: 0.4,
+		Review: true, Vary: 0.8, Evaluate: 20, EvaluateTemperature: 0.4,
 	}
 }
 
@@ -115,7 +116,7 @@ func (c WarmConfig) validate() error {
 	for _, s := range []struct {
 		name string
 		v    float64
-	}{{"flat", c.Flat}, {"rate_floor", c.RateFloor}, {"observation", c.Observation}, {"vary", c.Vary}, {"noise", c.Noise}, {"advised", c.Advised}, {"helpful", c.Helpful}} {
+	}{{"flat", c.Flat}, {"rate_floor", c.RateFloor}, {"observation", c.Observation}, {"vary", c.Vary}, {"noise", c.Noise}, {"broken", c.Broken}, {"advised", c.Advised}, {"helpful", c.Helpful}} {
 		if !(s.v >= 0 && s.v <= 1) {
 			return fmt.Errorf("warm.%s is %v, it lies between 0 and 1", s.name, s.v)
 		}

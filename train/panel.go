@@ -34,15 +34,16 @@ type Share struct {
 	Part float64 // of 1
 }
 
-// Partition deals tasks into panels by a hash of their ids, so that a task's panel depends on nothing but its id. The
-// parts must sum to at most 1; tasks beyond them go to the first panel. Panels keep the tasks' order.
-func Partition(tasks []episode.Task, shares ...Share) []episode.Panel {
+// Partition deals tasks into panels by a hash of their key, so that a task's panel depends on nothing else, and tasks of
+// one key, such as the trials of one goal in one room, stay together. The parts must sum to at most 1; tasks beyond them
+// go to the first panel. Panels keep the tasks' order.
+func Partition(tasks []episode.Task, key func(episode.Task) string, shares ...Share) []episode.Panel {
 	out := make([]episode.Panel, len(shares))
 	for i, s := range shares {
 		out[i].Name = s.Name
 	}
 	for _, t := range tasks {
-		h := sha256.Sum256([]byte("panel\x00" + t.ID))
+		h := sha256.Sum256([]byte("panel\x00" + key(t)))
 		u := float64(binary.LittleEndian.Uint64(h[:])>>11) / (1 << 53)
 		to := 0
 		for i, s := range shares {

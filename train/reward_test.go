@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -79,7 +80,8 @@ func TestPartition(t *testing.T) {
 	for i := range 4000 {
 		tasks = append(tasks, episode.Task{ID: "task " + string(rune('a'+i%26)) + " " + strconv.Itoa(i)})
 	}
-	panels := Partition(tasks, Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
+	id := func(t episode.Task) string { return t.ID }
+	panels := Partition(tasks, id, Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
 	if err := episode.Disjoint(panels...); err != nil {
 		t.Error(err)
 	}
@@ -89,8 +91,18 @@ func TestPartition(t *testing.T) {
 	if n := len(panels[1].Tasks); n < 330 || n > 470 {
 		t.Errorf("a tenth of 4000 tasks is %d", n)
 	}
+	// Tasks of one key stay together.
+	for _, p := range Partition(tasks, func(t episode.Task) string { return t.ID[:6] }, Share{"train", 0.5}, Share{"probe", 0.5}) {
+		for _, x := range p.Tasks {
+			for _, y := range tasks {
+				if y.ID[:6] == x.ID[:6] && !slices.Contains(p.Tasks, y) {
+					t.Fatalf("%s and %s were parted", x.ID, y.ID)
+				}
+			}
+		}
+	}
 	// A task's panel does not depend on the others.
-	alone := Partition(tasks[17:18], Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
+	alone := Partition(tasks[17:18], id, Share{"train", 0.8}, Share{"probe", 0.1}, Share{"gate", 0.1})
 	for i, p := range alone {
 		for _, x := range p.Tasks {
 			found := false

@@ -103,7 +103,7 @@ func hallConfig() Config {
 	c := Default()
 	c.Iterations, c.Tasks, c.Group, c.Evaluate = 3, 3, 4, 2
 	c.Warm.Updates, c.Warm.Round, c.Warm.Tokens, c.Warm.RateWarmUp = 300, 150, 600, 5
-	c.Warm.Rate = 5e-3
+	c.Warm.Rate, c.Warm.Broken = 5e-3, 0
 	c.Probe.Tasks = 2
 	c.Gate.Rule, c.Gate.Tasks = probe.Always, 2
 	return c

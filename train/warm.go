@@ -39,7 +39,8 @@ func newWarm(cfg Config, suite env.Suite, train []episode.Task, r rollout.Render
 	return w, nil
 }
 
-// demonstration is the one named by its seed. Episodes that the expert does not win are drawn again, a few times.
+// demonstration is the one named by its seed. Episodes that the expert does not win are drawn again, a few times; some
+// are broken off on purpose, to show what a review says after a failure.
 func (w *warm) demonstration(ctx context.Context, s episode.Seed) (episode.Trajectory, error) {
 	var t episode.Trajectory
 	for try := range uint64(4) {
@@ -48,8 +49,12 @@ func (w *warm) demonstration(ctx context.Context, s episode.Seed) (episode.Traje
 		if err != nil {
 			return t, err
 		}
-		t, err = w.demo.Play(ctx, rollout.Start{Task: task, Bank: w.bank(task, s), Seed: s})
-		if err != nil || t.Success {
+		start := rollout.Start{Task: task, Bank: w.bank(task, s), Seed: s}
+		if r := s.Derive("broken").Rand(); r.Float64() < w.cfg.Broken {
+			start.Horizon = 1 + r.IntN(8)
+		}
+		t, err = w.demo.Play(ctx, start)
+		if err != nil || t.Success || start.Horizon > 0 {
 			return t, err
 		}
 	}

@@ -20,6 +20,7 @@ type runConfig struct {
 	Model      modelConfig  `json:"model"`
 	Vocabulary int          `json:"vocabulary"` // most tokens of the tokenizer
 	Corpus     int          `json:"corpus"`     // demonstrations the tokenizer is trained on
+	WarmFrom   string       `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
 	Train      train.Config `json:"train"`
 }
 
@@ -68,12 +69,12 @@ func (c runConfig) validate() error {
 func preset(world, name string) (runConfig, error) {
 	c := runConfig{
 		World: defaultWorld(world), Vocabulary: 2048, Corpus: 600,
-		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 4, Hidden: 512, Context: 1024},
+		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 2, Hidden: 512, Context: 1024},
 		Train: train.Default(),
 	}
 	if world == "alfworld" {
-		c.Train.Warm.Updates = 5000
-		c.Train.Iterations = 120
+		c.Train.Warm.Updates = 8000
+		c.Train.Iterations = 250
 	}
 	switch name {
 	case "default":

@@ -35,6 +35,7 @@ type trainCmd struct {
 	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
 	Iterations  *int     `help:"Iterations after the warm start."`
 	Bank        string   `help:"Bank to begin with, in the public JSON form. Default: an empty one." type:"existingfile" placeholder:"FILE"`
+	WarmFrom    string   `help:"Run whose warm start (weights and tokenizer) is taken in place of an own one: for comparing what comes after it." type:"existingdir" placeholder:"DIR"`
 	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
 	PrintConfig bool     `help:"Print the settings that would be used, and end."`
 }
@@ -148,6 +149,11 @@ func (c *trainCmd) config() (runConfig, error) {
 	if c.Iterations != nil {
 		cfg.Train.Iterations = *c.Iterations
 	}
+	if c.WarmFrom != "" {
+		if cfg.WarmFrom, err = filepath.Abs(c.WarmFrom); err != nil {
+			return cfg, err
+		}
+	}
 	if err := cfg.validate(); err != nil {
 		return cfg, fmt.Errorf("settings: %w (skillmaster train --print-config shows every key)", err)
 	}
@@ -227,14 +233,18 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	if err != nil {
 		return nil, from, err
 	}
-	saved, damaged, err := run.Latest(ctx)
+	saved, damaged, none := run.Latest(ctx)
 	for _, d := range damaged {
 		fmt.Fprintln(stderr, "warning:", d)
 	}
 	switch {
-	case errors.Is(err, store.ErrNoCheckpoint):
-	case err != nil:
-		return nil, from, err
+	case errors.Is(none, store.ErrNoCheckpoint) && cfg.WarmFrom != "":
+		if from, err = warmFrom(ctx, learner, cfg, panels); err != nil {
+			return nil, from, err
+		}
+	case errors.Is(none, store.ErrNoCheckpoint):
+	case none != nil:
+		return nil, from, none
 	default:
 		from = saved.Checkpoint
 		if err := loadLearner(ctx, learner, saved.Path); err != nil {
@@ -249,6 +259,9 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	bank, err := startingBank(ctx, run)
 	if err != nil {
 		return nil, from, err
+	}
+	if errors.Is(none, store.ErrNoCheckpoint) {
+		from.Bank = bank
 	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
@@ -295,6 +308,14 @@ func samePanels(m store.Manifest, p train.Panels) error {
 // tokenizer reads the run's tokenizer, or trains it on the world's own text and keeps it there.
 func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, suite env.Suite, panels train.Panels) (*chat.Tokenizer, error) {
 	kept, err := run.Document(ctx, "tokenizer.json")
+	if errors.Is(err, store.ErrNotFound) && cfg.WarmFrom != "" {
+		err = withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
+			if kept, err = other.Document(ctx, "tokenizer.json"); err != nil {
+				return err
+			}
+			return run.KeepDocument(ctx, "tokenizer.json", kept)
+		})
+	}
 	if err == nil {
 		return chat.Load(bytes.NewReader(kept))
 	}
@@ -332,6 +353,34 @@ func newLearner(cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.L
 	return transformer.NewLearner(model, transformer.LearnerOptions{
 		Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers},
 	}), nil
+}
+
+// warmFrom loads the end of another run's warm start, and says where to go on from there.
+func warmFrom(ctx context.Context, l *transformer.Learner, cfg runConfig, panels train.Panels) (train.Checkpoint, error) {
+	var from train.Checkpoint
+	err := withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
+		saved, err := other.Warm(ctx)
+		if err != nil {
+			return err
+		}
+		m, err := other.Manifest(ctx)
+		if err != nil {
+			return err
+		}
+		if err := samePanels(m, panels); err != nil {
+			return err // it may have seen what this run reports on
+		}
+		w := cfg.Train.Warm
+		from = train.Checkpoint{PolicyVersion: saved.Checkpoint.PolicyVersion, Tokens: saved.Checkpoint.Tokens}
+		if w.Updates > 0 {
+			from.Round = (w.Updates + w.Round - 1) / w.Round // every round of the warm start is done
+		}
+		return loadLearner(ctx, l, saved.Path)
+	})
+	if err != nil {
+		return from, fmt.Errorf("warm start of %s: %w", cfg.WarmFrom, err)
+	}
+	return from, nil
 }
 
 func loadLearner(ctx context.Context, l *transformer.Learner, path string) error {

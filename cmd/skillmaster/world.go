@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -64,7 +65,7 @@ func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
 }
 
 // openWorld opens a world with its panels. The real games' train split is dealt into the panels a run learns and
-// chooses on by the hash of each game's id; the two evaluation splits are the report panels, whole.
+// chooses on by the hash of goal and room; the two evaluation splits are the report panels, whole.
 func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
 	suite, err := openSuite(c, data)
 	if err != nil {
@@ -81,7 +82,8 @@ func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
 	if c.Name == household {
 		p = train.Panels{Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
 	} else {
-		dealt := train.Partition(split("train").Tasks,
+		trials := func(t episode.Task) string { return path.Dir(t.ID) } // of one goal in one room
+		dealt := train.Partition(split("train").Tasks, trials,
 			train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
 			train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
 		p = train.Panels{Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
