@@ -1,12 +1,14 @@
 package train
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -196,6 +198,47 @@ func TestDocumentedSettingsExist(t *testing.T) {
 	if seen == 0 {
 		t.Error("no document names a setting: the test tests nothing")
 	}
+}
+
+// Where a document gives a setting's default, in brackets behind it or in the column before it, it is that.
+func TestDocumentedDefaults(t *testing.T) {
+	text := document(t, "method.md")
+	behind := regexp.MustCompile(`\b(train(?:\.[a-z_]+)+)`+"`?"+` \(([0-9.]+)\)`).FindAllStringSubmatch(text, -1)
+	before := regexp.MustCompile(`\| [+−]?([0-9.]+) \| `+"`"+`(train(?:\.[a-z_]+)+)`).FindAllStringSubmatch(text, -1)
+	for _, m := range before {
+		behind = append(behind, []string{m[0], m[2], m[1]})
+	}
+	if len(before) < 5 || len(behind) < len(before)+5 {
+		t.Fatalf("%d defaults were found, %d of them in tables", len(behind), len(before))
+	}
+	for _, m := range behind {
+		want, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := defaultOf(t, m[1]); !ok || math.Abs(got) != want { // tables of prices write fines with their sign
+			t.Errorf("docs/method.md says that %s is %v by default, it is %v", m[1], want, got)
+		}
+	}
+}
+
+// defaultOf is the default of the numeric setting with a path such as train.learn.rate.
+func defaultOf(t *testing.T, path string) (float64, bool) {
+	t.Helper()
+	b, err := json.Marshal(map[string]Config{"train": Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at any
+	if err := json.Unmarshal(b, &at); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Split(path, ".") {
+		group, _ := at.(map[string]any)
+		at = group[key]
+	}
+	v, ok := at.(float64)
+	return v, ok
 }
 
 // settings are the paths of a config's keys and of the groups they stand in.
