@@ -10,6 +10,7 @@ import (
 
 // Panels are the tasks of a run, by what they are for. No task stands in two of them.
 type Panels struct {
+	Warm   episode.Panel   // demonstrations; it may be the train panel itself
 	Train  episode.Panel   // rollouts
 	Probe  episode.Panel   // rewards
 	Gate   episode.Panel   // commits
@@ -66,7 +67,11 @@ func byFamily(p episode.Panel) map[string][]episode.Task {
 	return out
 }
 
-// All lists the panels.
+// All lists the panels, each once.
 func (p Panels) All() []episode.Panel {
-	return append([]episode.Panel{p.Train, p.Probe, p.Gate, p.Valid}, p.Report...)
+	all := append([]episode.Panel{p.Train, p.Probe, p.Gate, p.Valid}, p.Report...)
+	if p.Warm.Name != p.Train.Name {
+		all = append([]episode.Panel{p.Warm}, all...)
+	}
+	return all
 }

@@ -145,7 +145,7 @@ func (t *timer) lap(part string) {
 func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 	cfg := t.Config.Warm
 	if cfg.Updates > 0 {
-		w, err := newWarm(t.Config, t.Suite, t.Panels.Train.Tasks, policy.NewChat(nil, t.Tokenizer, t.Template))
+		w, err := newWarm(t.Config, t.Suite, t.Panels.Warm.Tasks, policy.NewChat(nil, t.Tokenizer, t.Template))
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func halls(t *testing.T, cfg Config, workers int, k Keeper) *Trainer {
 		}
 		return episode.Panel{Name: split, Tasks: tasks}
 	}
-	panels := Panels{Train: panel("train"), Probe: panel("probe"), Gate: panel("gate"), Valid: panel("valid")}
+	panels := Panels{Warm: panel("train"), Train: panel("train"), Probe: panel("probe"), Gate: panel("gate"), Valid: panel("valid")}
 	tok := hallTokenizer(t, cfg, world, panels)
 	model, err := transformer.NewModel(transformer.Config{
 		Vocab: tok.VocabSize(), Width: 32, Layers: 2, Heads: 2, KVHeads: 1, Hidden: 64, Context: 256, Tied: true,

@@ -53,7 +53,7 @@ type scored struct {
 	Summaries []train.Summary `json:"summaries"`
 	BankAfter string          `json:"bank_after"`
 	Seconds   float64         `json:"seconds"`
-	Sampled   int             `json:"steps_played"`
+	Steps     int             `json:"steps_played"`
 }
 
 func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
@@ -79,7 +79,7 @@ func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr 
 		}
 		s := scored{Evaluation: e, Summaries: e.Summaries(), BankAfter: after.Hash(), Seconds: time.Since(began).Seconds()}
 		for _, r := range e.Results {
-			s.Sampled += r.Steps
+			s.Steps += r.Steps
 		}
 		out = append(out, s)
 	}
@@ -156,7 +156,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if c.Seed != nil {
 		seed = episode.Seed(*c.Seed)
 	}
-	return p, saved.Checkpoint.Bank, panels, seed.Derive("report"), nil
+	return p, saved.Checkpoint.Bank, panels, seed, nil
 }
 
 // panels are the wanted ones.

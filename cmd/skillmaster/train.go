@@ -322,13 +322,13 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, suite env.Sui
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	corpus, err := train.Corpus(ctx, cfg.Train, suite, panels.Train.Tasks, cfg.Corpus)
+	corpus, err := train.Corpus(ctx, cfg.Train, suite, panels.Warm.Tasks, cfg.Corpus)
 	if err != nil {
 		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
 	}
 	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
 		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
-		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(panels.Train.Tasks)...),
+		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(panels.Warm.Tasks)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("train a tokenizer: %w", err)

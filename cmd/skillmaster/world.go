@@ -17,13 +17,16 @@ import (
 type worldConfig struct {
 	Name       string         `json:"name"`       // household (generated games) or alfworld (the real ones)
 	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
+	Custom     float64        `json:"custom"`     // household: share of the things that lie where this house keeps them, usual or not
+	House      uint64         `json:"house"`      // household: which house, if it has customs
 	Sizes      map[string]int `json:"sizes"`      // household: tasks of each panel
 }
 
 func defaultWorld(name string) worldConfig {
 	c := worldConfig{Name: name}
 	if name == household {
-		c.Sizes = map[string]int{"train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
+		c.Custom, c.House = 0.8, 1
+		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
 	}
 	return c
 }
@@ -56,7 +59,11 @@ const (
 func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
 	switch c.Name {
 	case household:
-		return alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: c.Sizes, Difficulty: c.Difficulty})
+		return alfworld.NewGenerated(alfworld.GeneratedOptions{
+			Splits: c.Sizes, Difficulty: c.Difficulty,
+			// Demonstrations come from usual houses: where this one keeps things is what there is to learn.
+			Custom: alfworld.Custom{Share: c.Custom, Seed: episode.Seed(c.House), Usual: []string{"warm"}},
+		})
 	case realGames:
 		return alfworld.Open(data, alfworld.Options{})
 	default:
@@ -80,13 +87,13 @@ func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
 	}
 	var p train.Panels
 	if c.Name == household {
-		p = train.Panels{Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
+		p = train.Panels{Warm: split("warm"), Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
 	} else {
 		trials := func(t episode.Task) string { return path.Dir(t.ID) } // of one goal in one room
 		dealt := train.Partition(split("train").Tasks, trials,
 			train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
 			train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
-		p = train.Panels{Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
+		p = train.Panels{Warm: dealt[0], Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
 	}
 	if err != nil {
 		return nil, train.Panels{}, err

@@ -24,7 +24,21 @@ func Generate(f Family, seed episode.Seed, difficulty float64) (*Game, error) {
 	if !(difficulty >= 0 && difficulty <= 1) {
 		return nil, fmt.Errorf("generate a game of difficulty %v: want 0 to 1", difficulty)
 	}
-	return newDraft(f, seed, difficulty).game("")
+	return newDraft(f, seed, difficulty, Custom{}).game("")
+}
+
+// Custom is the way of a house that has one of its own: where its people keep things, whatever is usual elsewhere. It
+// is the same in all its rooms, so what one game teaches about it holds in the next.
+type Custom struct {
+	Share float64      // of the things, from 0 to 1, that lie where the house keeps them; 0: a house without ways of its own
+	Seed  episode.Seed // another one is another house
+	Usual []string     // splits whose games are of usual houses all the same
+}
+
+// order ranks the receptacles an object may be kept in, by index of its list: the house keeps it in the first that the
+// room has.
+func (c Custom) order(o *objectFacts, object string) []int {
+	return c.Seed.Derive("custom " + object).Rand().Perm(len(o.in))
 }
 
 // draft is a game in the making. What the task says is settled first, so that a list of tasks need not furnish rooms.
@@ -33,6 +47,7 @@ type draft struct {
 	facts      *facts
 	room       *roomFacts
 	usual      float64 // exponent of the usual weights
+	custom     Custom
 	task       sentence
 	form       int
 	stands     map[string]int // number of receptacles of each type
@@ -59,8 +74,8 @@ var neverTargets = [families][]string{
 // familyWords name the families in facts.txt.
 var familyWords = [families]string{"", "place", "look", "clean", "heat", "cool", "two"}
 
-func newDraft(f Family, seed episode.Seed, difficulty float64) *draft {
-	d := &draft{r: seed.Rand(), facts: household(), usual: 1 - difficulty}
+func newDraft(f Family, seed episode.Seed, difficulty float64, c Custom) *draft {
+	d := &draft{r: seed.Rand(), facts: household(), usual: 1 - difficulty, custom: c}
 	d.task.family = f
 	d.drawRoomKind()
 	for !d.drawReceptacles() || !d.drawGoal() {
@@ -304,6 +319,14 @@ func (d *draft) lay(s *ObjectSpec, o *objectFacts, asked bool) {
 	i := d.pick(d.weights)
 	if i < 0 {
 		return
+	}
+	if d.custom.Share > 0 && d.r.Float64() < d.custom.Share {
+		for _, kept := range d.custom.order(o, s.Class) {
+			if d.weights[kept] > 0 {
+				i = kept
+				break
+			}
+		}
 	}
 	in := o.in[i].receptacle
 	r := d.one(in)

@@ -19,6 +19,7 @@ type GeneratedOptions struct {
 	Splits     map[string]int
 	Families   []Family     // in turn; nil for all six
 	Difficulty float64      // see Generate
+	Custom     Custom       // of the house; the zero Custom is none
 	Seed       episode.Seed // another one gives other games throughout
 }
 
@@ -44,6 +45,9 @@ func NewGenerated(o GeneratedOptions) (*Suite, error) {
 	if o.Difficulty != 0 {
 		g.prefix += "-d" + strconv.FormatFloat(o.Difficulty, 'g', -1, 64)
 	}
+	if c := o.Custom; c.Share != 0 {
+		g.prefix += "-c" + strconv.FormatFloat(c.Share, 'g', -1, 64) + "-" + strconv.FormatUint(uint64(c.Seed), 16)
+	}
 	if o.Families != nil {
 		for _, f := range o.Families {
 			g.prefix += "-" + familyWords[f]
@@ -62,6 +66,14 @@ func (g *generator) check() error {
 	for split, n := range g.o.Splits {
 		if n < 1 || split == "" || strings.ContainsAny(split, "/"+variationMark) {
 			return fmt.Errorf("split %q of %d tasks: want a name without / or %s and at least one task", split, n, variationMark)
+		}
+	}
+	if c := g.o.Custom.Share; !(c >= 0 && c <= 1) {
+		return fmt.Errorf("a custom that holds for %v of the things: want a share from 0 to 1", c)
+	}
+	for _, split := range g.o.Custom.Usual {
+		if g.o.Splits[split] == 0 {
+			return fmt.Errorf("split %q is to be usual, and there is no such split", split)
 		}
 	}
 	if len(g.o.Families) == 0 || len(g.o.Splits) == 0 {
@@ -96,7 +108,11 @@ func (g *generator) Tasks(split string) ([]episode.Task, error) {
 // draft settles what the i-th task of a split is about.
 func (g *generator) draft(split string, i int) (d *draft, id string) {
 	f := g.o.Families[i%len(g.o.Families)]
-	d = newDraft(f, g.o.Seed.Derive("alfworld generated "+split, uint64(i)), g.o.Difficulty)
+	custom := g.o.Custom
+	if slices.Contains(custom.Usual, split) {
+		custom = Custom{}
+	}
+	d = newDraft(f, g.o.Seed.Derive("alfworld generated "+split, uint64(i)), g.o.Difficulty, custom)
 	id = fmt.Sprintf("%s/%s/%s-%s-None-%s/%d", g.prefix, split, f, d.task.object, d.task.target, i)
 	return d, id
 }

@@ -149,7 +149,7 @@ func TestGeneratedRoomsAreLikeReal(t *testing.T) {
 		count(want, g.kind, g.counts())
 	}
 	for i := range 3000 {
-		d := newDraft(Families()[i%6], episode.Seed(i), 0)
+		d := newDraft(Families()[i%6], episode.Seed(i), 0, Custom{})
 		g, err := d.game("")
 		if err != nil {
 			t.Fatal(err)
