@@ -101,6 +101,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("group is %d, a group needs at least 2 episodes to compare", c.Group)
 	case c.Vary < 0 || c.Vary > 1:
 		return fmt.Errorf("vary is %v, it is a share between 0 and 1", c.Vary)
+	case c.Iterations > 0 && c.Rollout.Temperature == 0:
+		return fmt.Errorf("rollout.temperature is 0: the episodes of a group would all be the same, and there would be nothing to learn from")
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
 		return fmt.Errorf("evaluate and evaluate_temperature cannot be negative")
 	}

@@ -174,10 +174,19 @@ func rolloutMetrics(m map[string]float64, groups []episode.Group) {
 // probeMetrics describes the verdicts of an iteration.
 func probeMetrics(m map[string]float64, vs []probe.Verdict, j *probe.Judge) {
 	var utility, delta mean
-	var wins, losses, measured int
+	var wins, losses, measured, hidden, won, lost int
 	for _, v := range vs {
+		hidden += v.Hidden
 		if !v.Measured {
 			continue
+		}
+		for _, p := range v.Pairs {
+			switch {
+			case p.After.Success && !p.Before.Success:
+				won++
+			case p.Before.Success && !p.After.Success:
+				lost++
+			}
 		}
 		measured++
 		utility.add(v.Utility)
@@ -189,6 +198,9 @@ func probeMetrics(m map[string]float64, vs []probe.Verdict, j *probe.Judge) {
 	m["probe/measured"] = float64(measured)
 	m["probe/played"] = float64(j.Played)
 	m["probe/reused"] = float64(j.Reused)
+	m["probe/hidden"] = float64(hidden)
+	m["probe/flips_won"] = float64(won)
+	m["probe/flips_lost"] = float64(lost)
 	m["probe/wins"] = float64(wins)
 	m["probe/losses"] = float64(losses)
 	utility.put(m, "probe/utility_mean")

@@ -414,8 +414,11 @@ func summarise(ctx context.Context, run *store.Run, took time.Duration, stdout i
 			name, 100*s.Rate, 100*s.Low, 100*s.High, s.Steps, s.Tasks, e.Panel)
 	}
 	if len(es) > 0 {
-		line("after warm start", es[0].Evaluation)
+		line("before learning", es[0].Evaluation)
 		line("at the end", es[len(es)-1].Evaluation)
+	}
+	if saved, _, err := run.Latest(ctx); err == nil {
+		fmt.Fprintf(&b, "  trained on         %.1f million tokens in %d updates\n", float64(saved.Checkpoint.Tokens)/1e6, saved.Checkpoint.PolicyVersion)
 	}
 	fmt.Fprintf(&b, "  skills committed   %d\nnext: skillmaster eval --run %s, or skillmaster bank show --run %s\n", len(commits), run.Dir(), run.Dir())
 	_, err = io.WriteString(stdout, b.String())
