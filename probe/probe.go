@@ -4,6 +4,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,6 +18,9 @@ import (
 // Play plays the action turns of one episode. Safe for concurrent use; the same arm gives the same trajectory until the
 // policy changes.
 type Play func(ctx context.Context, a Arm) (episode.Trajectory, error)
+
+// ErrUnplayable is what a Play returns, wrapped, where the world broke: that probe is not measured, the others are.
+var ErrUnplayable = errors.New("the probe could not be played")
 
 // Arm is one side of a probe.
 type Arm struct {
@@ -95,6 +99,7 @@ type Verdict struct {
 	Losses   int     `json:"losses"`
 	Pairs    []Pair  `json:"pairs,omitempty"`
 	Hidden   int     `json:"hidden,omitempty"` // probes in whose prompt the edited skill did not stand
+	Broken   int     `json:"broken,omitempty"` // probes of which an arm could not be played
 }
 
 // NotMeasured is the verdict that there is none.
@@ -106,7 +111,7 @@ type Judge struct {
 	play    Play
 	cfg     Config
 	workers int
-	before  map[key]Score
+	before  map[key]played
 	Played  int // episodes played
 	Reused  int // episodes that a cached arm made unnecessary
 }
@@ -135,7 +140,7 @@ func NewJudge(play Play, cfg Config, workers int) *Judge {
 	if cfg.Horizon < 1 {
 		panic(fmt.Sprintf("probe: a horizon of %d steps", cfg.Horizon))
 	}
-	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[key]Score{}}
+	return &Judge{play: play, cfg: cfg, workers: max(1, workers), before: map[key]played{}}
 }
 
 // Draw chooses k probe tasks, going round the families in their order, so that k families at most are covered. No task
@@ -218,27 +223,34 @@ func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s ep
 // seedOf is the decoding seed of a probe: the same in both arms, and for every candidate.
 func seedOf(s episode.Seed, task string) episode.Seed { return s.Derive("probe arm " + task) }
 
+// played is what is kept of an arm.
+type played struct {
+	score  Score
+	shown  []string // skills in its prompt
+	broken bool     // it could not be played
+}
+
 // arms plays what is missing of the before arms and every after arm, as one batch.
-func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probes [][]episode.Task, todo func(int) bool, s episode.Seed) ([][]episode.Trajectory, error) {
+func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probes [][]episode.Task, todo func(int) bool, s episode.Seed) ([][]played, error) {
 	type play struct {
 		arm Arm
-		to  *episode.Trajectory
+		to  *played
 	}
 	var plays []play
-	wanted := map[key]*episode.Trajectory{}
-	after := make([][]episode.Trajectory, len(cs))
+	wanted := map[key]*played{}
+	after := make([][]played, len(cs))
 	for i, c := range cs {
 		if !todo(i) {
 			continue
 		}
-		after[i] = make([]episode.Trajectory, len(probes[i]))
+		after[i] = make([]played, len(probes[i]))
 		for k, t := range probes[i] {
 			arm, b := beforeArm(bank, c, t, s)
 			_, known := j.before[b]
 			if wanted[b] != nil || known {
 				j.Reused++
 			} else {
-				wanted[b] = new(episode.Trajectory)
+				wanted[b] = new(played)
 				plays = append(plays, play{arm, wanted[b]})
 			}
 			plays = append(plays, play{Arm{Task: t, Bank: c.Bank, Must: c.Skill, Seed: arm.Seed}, &after[i][k]})
@@ -249,10 +261,10 @@ func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probe
 	for _, p := range plays {
 		g.Go(func() error {
 			tr, err := j.play(ctx, p.arm)
-			if err != nil {
+			if err != nil && !errors.Is(err, ErrUnplayable) {
 				return fmt.Errorf("probe %s: %w", p.arm.Task.ID, err)
 			}
-			*p.to = tr
+			*p.to = played{Score{tr.Success, len(tr.Steps)}, tr.ShownSkills, err != nil}
 			return nil
 		})
 	}
@@ -260,29 +272,34 @@ func (j *Judge) arms(ctx context.Context, bank skill.Bank, cs []Candidate, probe
 		return nil, err
 	}
 	j.Played += len(plays)
-	for b, tr := range wanted {
-		j.before[b] = scoreOf(*tr)
+	for b, p := range wanted {
+		j.before[b] = *p
 	}
 	return after, nil
 }
 
-func scoreOf(t episode.Trajectory) Score { return Score{Success: t.Success, Steps: len(t.Steps)} }
-
 // verdict is U = mean δ + α·(wins − losses)/K − edit cost over the K measured pairs (paper, equation 3, signed).
-func (j *Judge) verdict(bank skill.Bank, c Candidate, tasks []episode.Task, after []episode.Trajectory, s episode.Seed) Verdict {
+func (j *Judge) verdict(bank skill.Bank, c Candidate, tasks []episode.Task, after []played, s episode.Seed) Verdict {
 	var v Verdict
 	for k, t := range tasks {
-		if !slices.Contains(after[k].ShownSkills, c.Skill) {
+		arm, b := beforeArm(bank, c, t, s)
+		switch {
+		case after[k].broken || j.before[b].broken:
+			v.Broken++
+			continue
+		case !slices.Contains(after[k].shown, c.Skill):
 			v.Hidden++
 			continue
 		}
-		arm, b := beforeArm(bank, c, t, s)
-		p := Pair{Task: t.ID, Seed: arm.Seed, Before: j.before[b], After: scoreOf(after[k])}
+		p := Pair{Task: t.ID, Seed: arm.Seed, Before: j.before[b].score, After: after[k].score}
 		p.Delta = j.cfg.Value(p.After) - j.cfg.Value(p.Before)
 		v.add(p)
 	}
 	if len(v.Pairs) == 0 {
 		v.Why = "the edited skill stood in no probe's prompt"
+		if v.Broken > 0 {
+			v.Why = "no probe could be played with the edited skill in its prompt"
+		}
 		return v
 	}
 	v.Measured = true

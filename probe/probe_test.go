@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ type world struct {
 	mu     sync.Mutex
 	played map[string]int // by bank hash and task
 	hide   string         // id of a skill that is never shown
+	breaks string         // task that cannot be played
 	// end says how the task ends under a bank that holds (or not) the skill under test.
 	end func(task string, has bool) Score
 }
@@ -25,6 +27,9 @@ func (w *world) play(_ context.Context, a Arm) (episode.Trajectory, error) {
 	w.mu.Lock()
 	w.played[a.Bank.Hash()+" "+a.Task.ID]++
 	w.mu.Unlock()
+	if a.Task.ID == w.breaks {
+		return episode.Trajectory{}, fmt.Errorf("fire: %w", ErrUnplayable)
+	}
 	t := episode.Trajectory{Task: a.Task, Seed: a.Seed}
 	has := false
 	for _, k := range a.Bank.Skills() {
@@ -143,6 +148,23 @@ func TestNotMeasured(t *testing.T) {
 	}
 	if len(vs[1].Pairs) != 0 || len(vs[2].Pairs) != 0 {
 		t.Error("a candidate that was not judged has pairs")
+	}
+}
+
+// A probe whose world breaks is left out of the verdict, not counted as a failure.
+func TestBrokenProbeIsNotMeasured(t *testing.T) {
+	w := &world{played: map[string]int{}, breaks: "b", end: func(string, bool) Score { return Score{true, 5} }}
+	vs, err := NewJudge(w.play, config(), 2).Judge(t.Context(), skill.Bank{}, []Candidate{
+		candidate(t, "Good", tasks("f", "a", "b")), candidate(t, "Null", tasks("g", "b")),
+	}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := vs[0]; !v.Measured || v.Broken != 1 || len(v.Pairs) != 1 || v.Losses != 0 {
+		t.Errorf("one of two probes broke: %+v", v)
+	}
+	if v := vs[1]; v.Measured || v.Broken != 1 || v.Why == "" {
+		t.Errorf("the only probe broke: %+v", v)
 	}
 }
 

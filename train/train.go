@@ -330,10 +330,17 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 	return whole, nil
 }
 
-// play is how probes are played.
+// play is how probes are played. A probe whose world breaks twice is not measured.
 func play(p *rollout.Player) probe.Play {
 	return func(ctx context.Context, a probe.Arm) (episode.Trajectory, error) {
-		return p.Play(ctx, rollout.Start{Task: a.Task, Bank: a.Bank, Must: a.Must, Seed: a.Seed})
+		start := rollout.Start{Task: a.Task, Bank: a.Bank, Must: a.Must, Seed: a.Seed}
+		t, err := p.Play(ctx, start)
+		if errors.Is(err, rollout.ErrWorld) {
+			if t, err = p.Play(ctx, start); errors.Is(err, rollout.ErrWorld) {
+				err = errors.Join(probe.ErrUnplayable, err)
+			}
+		}
+		return t, err
 	}
 }
 
