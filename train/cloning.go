@@ -1,0 +1,99 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"skillmaster/episode"
+	"skillmaster/policy"
+)
+
+// warmStart clones demonstrations, in rounds.
+func (t *Trainer) warmStart(ctx context.Context, s *state) error {
+	cfg := t.Config.Warm
+	if cfg.Updates > 0 {
+		w, err := newWarm(t.Config, t.Suite, t.Panels.Warm.Tasks, policy.NewChat(nil, t.Tokenizer, t.Template))
+		if err != nil {
+			return err
+		}
+		for s.Round*cfg.Round < cfg.Updates {
+			if err := t.warmRound(ctx, s, w); err != nil {
+				return err
+			}
+		}
+	}
+	r := Report{Phase: WarmStart, Round: s.Round}
+	watch := t.timer(&r)
+	s.Phase, s.Round, s.Restart = Learning, 0, true
+	if t.Config.Iterations == 0 {
+		s.Phase = Finished
+	}
+	if err := t.evaluate(ctx, s, &r); err != nil {
+		return err
+	}
+	watch.lap("evaluate")
+	return t.keep(ctx, s, r)
+}
+
+// warmRound makes some updates and keeps them.
+func (t *Trainer) warmRound(ctx context.Context, s *state, w *warm) error {
+	cfg := t.Config.Warm
+	r := Report{Phase: WarmStart, Round: s.Round, Metrics: map[string]float64{}}
+	watch := t.timer(&r)
+	from := s.Round * cfg.Round
+	to := min(cfg.Updates, from+cfg.Round)
+	var tally warmTally
+	demos, err := t.demonstrations(ctx, w, from)
+	if err != nil {
+		return err
+	}
+	for u := from; u < to; u++ {
+		t.progress(s, "update", u, cfg.Updates)
+		data, cut := cloneData(demos, cfg.Observation, t.Context)
+		var stats policy.Stats
+		var next []episode.Trajectory
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() (err error) {
+			if stats, err = t.Learner.Update(ctx, data, cfg.optim(u)); err != nil {
+				return fmt.Errorf("update %d: %w", u, err)
+			}
+			return nil
+		})
+		if u+1 < to { // the next update's, meanwhile
+			g.Go(func() (err error) {
+				next, err = t.demonstrations(ctx, w, u+1)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		s.PolicyVersion++
+		s.Tokens += int64(stats.Tokens)
+		tally.add(demos, cut, stats)
+		demos = next
+	}
+	watch.lap("update")
+	tally.metrics(r.Metrics)
+	s.Round++
+	return t.keep(ctx, s, r)
+}
+
+// demonstrations are those of update u: as many as make up its tokens.
+func (t *Trainer) demonstrations(ctx context.Context, w *warm, u int) ([]episode.Trajectory, error) {
+	var out []episode.Trajectory
+	for tokens := 0; tokens < w.cfg.Tokens; {
+		d, err := w.demonstration(ctx, t.seed().Derive("demonstration", uint64(u), uint64(len(out))))
+		if err != nil {
+			return nil, err
+		}
+		if d.Tokens() == 0 {
+			return nil, fmt.Errorf("the expert had nothing to show on %s", d.Task.ID)
+		}
+		tokens += d.Tokens()
+		out = append(out, d)
+	}
+	return out, nil
+}

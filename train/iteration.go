@@ -1,0 +1,169 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"skillmaster/episode"
+	"skillmaster/grpo"
+	"skillmaster/probe"
+	"skillmaster/rollout"
+)
+
+// iterate is one iteration: rollouts, verdicts, gate, update.
+func (t *Trainer) iterate(ctx context.Context, s *state) error {
+	r := Report{Phase: Learning, Round: s.Round, Metrics: map[string]float64{}}
+	watch := t.timer(&r)
+	seed := t.seed().Derive("iteration", uint64(s.Round))
+	player, err := t.player(ctx, s)
+	if err != nil {
+		return err
+	}
+	t.progress(s, "rollout", s.Round, t.Config.Iterations)
+	if r.Groups, err = t.rollouts(ctx, player, s, seed, r.Metrics); err != nil {
+		return err
+	}
+	watch.lap("rollout")
+
+	t.progress(s, "probe", s.Round, t.Config.Iterations)
+	verdicts, err := t.judge(ctx, player, s, &r, seed)
+	if err != nil {
+		return err
+	}
+	watch.lap("probe")
+	t.progress(s, "gate", s.Round, t.Config.Iterations)
+	if err := t.gate(ctx, player, s, &r, seed); err != nil {
+		return err
+	}
+	watch.lap("gate")
+
+	t.progress(s, "update", s.Round, t.Config.Iterations)
+	if err := t.learn(ctx, s, r.Groups, verdicts, r.Metrics); err != nil {
+		return err
+	}
+	watch.lap("update")
+	rolloutMetrics(r.Metrics, r.Groups)
+	r.Metrics["bank/skills"] = float64(s.Bank.Len())
+
+	s.Round++
+	last := s.Round >= t.Config.Iterations
+	if last || (t.Config.Evaluate > 0 && s.Round%t.Config.Evaluate == 0) {
+		t.progress(s, "evaluate", s.Round, t.Config.Iterations)
+		if err := t.evaluate(ctx, s, &r); err != nil {
+			return err
+		}
+		watch.lap("evaluate")
+	}
+	if last {
+		s.Phase = Finished
+	}
+	return t.keep(ctx, s, r)
+}
+
+// rollouts plays the iteration's groups. An episode whose world breaks is played once more, under another seed; if it
+// breaks again, its group is left out and counted.
+func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, seed episode.Seed, m map[string]float64) ([]episode.Group, error) {
+	play := p.Play
+	if t.Config.Review {
+		play = p.PlayAndReview
+	}
+	n, g := t.Config.Tasks, t.Config.Group
+	groups := make([]episode.Group, n)
+	for i := range groups {
+		task, err := pick(t.Suite, t.Panels.Train.Tasks, t.Config.Vary, seed.Derive("group", uint64(i)))
+		if err != nil {
+			return nil, err
+		}
+		groups[i] = episode.Group{Task: task}
+	}
+	broken := make([]error, n*g)
+	attempt := func(ctx context.Context, i int, again uint64) (episode.Trajectory, error) {
+		return play(ctx, rollout.Start{
+			Task: groups[i/g].Task, Bank: s.Bank, Seed: seed.Derive("episode", uint64(i/g), uint64(i%g), again),
+		})
+	}
+	ts, err := rollout.All(ctx, n*g, t.Workers, func(ctx context.Context, i int) (episode.Trajectory, error) {
+		tr, err := attempt(ctx, i, 0)
+		if errors.Is(err, rollout.ErrWorld) {
+			if tr, err = attempt(ctx, i, 1); errors.Is(err, rollout.ErrWorld) {
+				broken[i] = err
+				return tr, nil
+			}
+		}
+		return tr, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var whole []episode.Group
+	for i, group := range groups {
+		if err := errors.Join(broken[i*g : (i+1)*g]...); err != nil {
+			t.Log.Warn("group left out: its world broke twice", "task", group.Task.ID, "error", err)
+			continue
+		}
+		group.Trajectories = ts[i*g : (i+1)*g]
+		whole = append(whole, group)
+	}
+	m["rollout/groups_dropped"] = float64(n - len(whole))
+	if len(whole) == 0 {
+		return nil, fmt.Errorf("every group was left out: %w", errors.Join(broken...))
+	}
+	return whole, nil
+}
+
+// learn turns the groups into advantages and updates the policy.
+func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, verdicts [][]probe.Verdict, m map[string]float64) error {
+	cfg := t.Config.Learn
+	worldSuccess := t.Suite.Guide().SuccessReward
+	var streams streamTally
+	parts := make([][]grpo.Datum, cfg.Updates)
+	for u := range parts {
+		var ts []episode.Trajectory
+		var adv []grpo.Advantage
+		for g := u; g < len(groups); g += cfg.Updates {
+			returns := t.Config.Prices.returns(groups[g], verdicts[g], worldSuccess)
+			a, stats, err := grpo.Advantages(returns, cfg.Variant, grpo.Options{ActionScale: t.Config.Prices.Success, ReviewScale: 1})
+			if err != nil {
+				return fmt.Errorf("advantages of %s: %w", groups[g].Task.ID, err)
+			}
+			streams.add(returns, stats)
+			ts, adv = append(ts, groups[g].Trajectories...), append(adv, a...)
+		}
+		data, err := policyData(ts, adv, cfg.Aggregation, cfg.Lambda)
+		if err != nil {
+			return err
+		}
+		if cfg.Entropy == 0 {
+			data = live(data)
+		}
+		parts[u] = data
+	}
+	streams.metrics(m)
+	var tally updateTally
+	for _, data := range parts {
+		if len(data) == 0 {
+			continue
+		}
+		o := cfg.optim(s.Round)
+		o.Restart = s.Restart
+		stats, err := t.Learner.Update(ctx, data, o)
+		if err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		s.Restart = false
+		s.PolicyVersion++
+		s.Tokens += int64(stats.Tokens)
+		tally.add(stats)
+	}
+	tally.metrics(m)
+	return nil
+}
+
+// live leaves out rows with nothing to learn but entropy: every advantage is 0. Divisors have counted them already.
+func live(data []grpo.Datum) []grpo.Datum {
+	return slices.DeleteFunc(data, func(d grpo.Datum) bool {
+		return !slices.ContainsFunc(d.Advantage, func(a float32) bool { return a != 0 })
+	})
+}

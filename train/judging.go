@@ -1,0 +1,193 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"skillmaster/episode"
+	"skillmaster/probe"
+	"skillmaster/rollout"
+	"skillmaster/skill"
+)
+
+// play is how probes are played. A probe whose world breaks twice is not measured.
+func play(p *rollout.Player) probe.Play {
+	return func(ctx context.Context, a probe.Arm) (episode.Trajectory, error) {
+		start := rollout.Start{Task: a.Task, Bank: a.Bank, Must: a.Must, Seed: a.Seed}
+		t, err := p.Play(ctx, start)
+		if errors.Is(err, rollout.ErrWorld) {
+			if t, err = p.Play(ctx, start); errors.Is(err, rollout.ErrWorld) {
+				err = errors.Join(probe.ErrUnplayable, err)
+			}
+		}
+		return t, err
+	}
+}
+
+// candidate is the bank with the edit applied, and where to look for its effect: first the given family, then the
+// others that retrieve from the edited skill's category. false if the edit does not apply.
+func (t *Trainer) candidate(bank skill.Bank, e skill.Edit, permit skill.Permission, family string, panel map[string][]episode.Task) (probe.Candidate, bool) {
+	after, outcome := bank.Apply(e, permit)
+	if outcome != skill.Added && outcome != skill.Updated {
+		return probe.Candidate{}, false
+	}
+	c := probe.Candidate{Bank: after, Skill: after.Changed(bank), Tasks: [][]episode.Task{panel[family]}}
+	edited, ok := after.Skill(c.Skill)
+	if !ok {
+		return probe.Candidate{}, false
+	}
+	categories := t.Suite.Guide().Categories
+	shelves := []string{edited.Category}
+	if edited.Category == skill.General {
+		shelves = slices.Sorted(maps.Keys(categories))
+	}
+	for _, shelf := range shelves {
+		for _, f := range categories[shelf] {
+			if f != family {
+				c.Tasks = append(c.Tasks, panel[f])
+			}
+		}
+	}
+	return c, true
+}
+
+// judge gives every edit of the groups a verdict, by group and member.
+func (t *Trainer) judge(ctx context.Context, p *rollout.Player, s *state, r *Report, seed episode.Seed) ([][]probe.Verdict, error) {
+	guide := t.Suite.Guide()
+	cfg := t.Config.Probe
+	cfg.Horizon = guide.Horizon
+	panel := byFamily(t.Panels.Probe)
+	verdicts := make([][]probe.Verdict, len(r.Groups))
+	var candidates []probe.Candidate
+	for m := range t.Config.Group { // members in turn, so that a limit on candidates spreads over the groups
+		for g, group := range r.Groups {
+			if m == 0 {
+				verdicts[g] = make([]probe.Verdict, len(group.Trajectories))
+			}
+			tr := group.Trajectories[m]
+			if tr.Review == nil || !changes(tr.Review.Outcome) {
+				continue
+			}
+			c, ok := t.candidate(s.Bank, tr.Review.Edit, rollout.Permit(guide, tr), tr.Task.Family, panel)
+			if !ok {
+				continue
+			}
+			candidates = append(candidates, c)
+			r.Judgements = append(r.Judgements, Judgement{Group: g, Member: m, Edit: tr.Review.Edit})
+		}
+	}
+	judge := probe.NewJudge(play(p), cfg, t.Workers)
+	vs, err := judge.Judge(ctx, s.Bank, candidates, seed.Derive("probes"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Judgements {
+		j := &r.Judgements[i]
+		j.Verdict = vs[i]
+		verdicts[j.Group][j.Member] = vs[i]
+	}
+	probeMetrics(r.Metrics, vs, judge)
+	return verdicts, nil
+}
+
+// gate tests edits on the gate panel and commits those that pass.
+func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Report, seed episode.Seed) error {
+	r.Metrics["gate/admitted"] = float64(t.admit(s, r))
+	r.Metrics["gate/pending"] = float64(len(s.Gate.Pending))
+	r.Metrics["gate/spent"] = s.Gate.Spent
+	if len(s.Gate.Pending) == 0 {
+		return nil
+	}
+	cfg := t.Config.Probe
+	cfg.Horizon, cfg.Tasks, cfg.Candidates = t.Suite.Guide().Horizon, t.Config.Gate.Tasks, 0
+	judge := probe.NewJudge(play(p), cfg, t.Workers)
+	panel := byFamily(t.Panels.Gate)
+	var candidates []probe.Candidate
+	var tested []probe.Pending
+	for _, q := range s.Gate.Pending {
+		permit := skill.Permission{Shown: s.Bank.IDs(), Category: q.Provenance.Category}
+		if c, ok := t.candidate(s.Bank, q.Edit, permit, q.Provenance.Family, panel); ok {
+			candidates, tested = append(candidates, c), append(tested, q)
+		}
+	}
+	vs, err := judge.Judge(ctx, s.Bank, candidates, seed.Derive("gate"))
+	if err != nil {
+		return err
+	}
+	var left []probe.Pending
+	rejected := len(s.Gate.Pending) - len(tested) // the bank has changed so that they no longer apply
+	for i, q := range tested {
+		q = q.Add(vs[i])
+		switch d := t.Config.Gate.Decide(q); d {
+		case probe.Undecided:
+			if !vs[i].Measured { // nothing on the gate panel tells: it would be in the way of others for good
+				rejected++
+				continue
+			}
+			left = append(left, q)
+		case probe.Reject:
+			rejected++
+		case probe.Commit:
+			if !t.commit(s, r, q) {
+				rejected++
+			}
+		default:
+			panic(fmt.Sprintf("train: gate decided %v", d))
+		}
+	}
+	s.Gate.Pending = left
+	r.Metrics["gate/played"] = float64(judge.Played)
+	r.Metrics["gate/rejected"] = float64(rejected)
+	r.Metrics["gate/committed"] = float64(len(r.Commits))
+	return nil
+}
+
+// admit puts the best judged edits under test, as room and budget allow, and says how many.
+func (t *Trainer) admit(s *state, r *Report) (admitted int) {
+	best := slices.Clone(r.Judgements)
+	slices.SortStableFunc(best, func(a, b Judgement) int {
+		switch x, y := a.Verdict.Utility, b.Verdict.Utility; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	for _, j := range best {
+		if !j.Verdict.Measured || j.Verdict.Mean <= 0 || j.Verdict.Wins <= j.Verdict.Losses {
+			continue
+		}
+		tr := r.Groups[j.Group].Trajectories[j.Member]
+		var ok bool
+		s.Gate, ok = s.Gate.Admit(t.Config.Gate, probe.Pending{Edit: j.Edit, Provenance: skill.Provenance{
+			Iteration: s.Round, Task: tr.Task.ID, Family: tr.Task.Family, Category: tr.Task.Category,
+			Seed: uint64(tr.Seed), PolicyVersion: tr.PolicyVersion,
+		}})
+		if ok {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// commit makes a tested edit part of the bank. An edit that the commits before it have made meaningless is not.
+func (t *Trainer) commit(s *state, r *Report, q probe.Pending) bool {
+	after, outcome := s.Bank.Apply(q.Edit, skill.Permission{Shown: s.Bank.IDs(), Category: q.Provenance.Category})
+	if !changes(outcome) {
+		return false
+	}
+	p := q.Provenance
+	if q.Pairs > 0 {
+		p.Evidence = skill.Evidence{Pairs: q.Pairs, Wins: q.Wins, Losses: q.Losses, MeanDelta: q.Mean(), EValue: probe.EValue(q.Wins, q.Losses)}
+	}
+	r.Commits = append(r.Commits, skill.Commit{
+		Parent: s.Bank.Hash(), Hash: after.Hash(), Edit: q.Edit, Outcome: outcome, Provenance: p,
+		Reason: fmt.Sprintf("gate %s", t.Config.Gate.Rule), Bank: after,
+	})
+	s.Bank = after
+	return true
+}
