@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,9 @@ func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 			}
 		}
 	}
+	if err := t.freeze(ctx); err != nil {
+		return err
+	}
 	r := Report{Phase: WarmStart, Round: s.Round}
 	watch := t.timer(&r)
 	s.Phase, s.Round, s.Restart = Learning, 0, true
@@ -35,6 +39,23 @@ func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 	}
 	watch.lap("evaluate")
 	return t.keep(ctx, s, r)
+}
+
+// freeze makes the policy as it is now the reference, if there is to be one and none was given.
+func (t *Trainer) freeze(ctx context.Context) error {
+	if t.Config.Learn.KL == 0 || t.Reference != nil {
+		return nil
+	}
+	sampler, err := t.Learner.Sampler(ctx)
+	if err != nil {
+		return err
+	}
+	scorer, ok := sampler.(policy.Scorer)
+	if !ok {
+		return errors.New("learn.kl needs a policy that can score ids; this one cannot")
+	}
+	t.Reference = scorer
+	return nil
 }
 
 // warmRound makes some updates and keeps them.

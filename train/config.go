@@ -44,10 +44,15 @@ type LearnConfig struct {
 	ClipLow     float64          `json:"clip_low"`
 	ClipHigh    float64          `json:"clip_high"`
 	DualClip    float64          `json:"dual_clip"`
+	KL          float64          `json:"kl"` // weight of the k3 estimator to the policy that learning began with
 	Entropy     float64          `json:"entropy"`
 	MaxDrift    float64          `json:"max_drift"`
 	WeightDecay float64          `json:"weight_decay"`
 	ClipNorm    float64          `json:"clip_norm"`
+
+	StdFloor     float64 `json:"std_floor"`     // added to a group's standard deviation, as a share of the stream's scale; 0: 0.05
+	PoolTurns    bool    `json:"pool_turns"`    // a return counts once for each turn of its episode, as in the public release
+	RawSingleton bool    `json:"raw_singleton"` // a group's only measured return is its own advantage, as in the public release
 }
 
 // WarmConfig says how demonstrations are cloned before learning begins.
@@ -133,8 +138,8 @@ func (c WarmConfig) validate() error {
 }
 
 func (c LearnConfig) validate() error {
-	if c.Rate <= 0 || c.Lambda < 0 || c.Updates < 1 || c.RateWarmUp < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
-		return fmt.Errorf("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay and clip_norm not negative")
+	if c.Rate <= 0 || c.Lambda < 0 || c.Updates < 1 || c.RateWarmUp < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 || c.StdFloor < 0 {
+		return fmt.Errorf("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay, clip_norm and std_floor not negative")
 	}
 	if err := c.loss().Check(); err != nil {
 		return fmt.Errorf("learn: %w", err)
@@ -145,7 +150,14 @@ func (c LearnConfig) validate() error {
 func (c LearnConfig) loss() grpo.Loss {
 	return grpo.Loss{
 		Kind: grpo.PolicyGradient, ClipLow: c.ClipLow, ClipHigh: c.ClipHigh, DualClip: c.DualClip,
-		Entropy: c.Entropy, MaxDrift: c.MaxDrift,
+		KL: c.KL, Entropy: c.Entropy, MaxDrift: c.MaxDrift,
+	}
+}
+
+// options are those of normalisation: success is the scale of the action stream, the format reward's unit that of reviews.
+func (c LearnConfig) options(p Prices) grpo.Options {
+	return grpo.Options{
+		ActionScale: p.Success, ReviewScale: 1, StdFloor: c.StdFloor, PoolTurns: c.PoolTurns, RawSingleton: c.RawSingleton,
 	}
 }
 

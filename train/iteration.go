@@ -124,7 +124,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		var adv []grpo.Advantage
 		for g := u; g < len(groups); g += cfg.Updates {
 			returns := t.Config.Prices.returns(groups[g], verdicts[g], worldSuccess)
-			a, stats, err := grpo.Advantages(returns, cfg.Variant, grpo.Options{ActionScale: t.Config.Prices.Success, ReviewScale: 1})
+			a, stats, err := grpo.Advantages(returns, cfg.Variant, cfg.options(t.Config.Prices))
 			if err != nil {
 				return fmt.Errorf("advantages of %s: %w", groups[g].Task.ID, err)
 			}
@@ -135,8 +135,11 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		if err != nil {
 			return err
 		}
-		if cfg.Entropy == 0 {
+		if cfg.Entropy == 0 && cfg.KL == 0 {
 			data = live(data)
+		}
+		if err := t.refer(ctx, data); err != nil {
+			return err
 		}
 		parts[u] = data
 	}
@@ -161,7 +164,29 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 	return nil
 }
 
-// live leaves out rows with nothing to learn but entropy: every advantage is 0. Divisors have counted them already.
+// refer notes what the reference policy gives the rows' ids, if the loss has a KL term.
+func (t *Trainer) refer(ctx context.Context, data []grpo.Datum) error {
+	if t.Config.Learn.KL == 0 {
+		return nil
+	}
+	if t.Reference == nil {
+		return errors.New("learn.kl needs a reference policy, and there is none")
+	}
+	ids := make([][]int32, len(data))
+	for i, d := range data {
+		ids[i] = d.IDs
+	}
+	refs, err := t.Reference.Score(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("reference policy: %w", err)
+	}
+	for i := range data {
+		data[i].Ref = refs[i]
+	}
+	return nil
+}
+
+// live leaves out rows with nothing to learn but entropy and KL: every advantage is 0. Divisors have counted them already.
 func live(data []grpo.Datum) []grpo.Datum {
 	return slices.DeleteFunc(data, func(d grpo.Datum) bool {
 		return !slices.ContainsFunc(d.Advantage, func(a float32) bool { return a != 0 })

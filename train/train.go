@@ -19,11 +19,14 @@ import (
 
 // Trainer trains one policy on one suite. Set the fields, then call Run once. Not safe for concurrent use.
 type Trainer struct {
-	Config    Config
-	Suite     env.Suite
-	Panels    Panels
-	Learner   policy.Learner
-	Context   int // most ids of a sequence the learner takes
+	Config  Config
+	Suite   env.Suite
+	Panels  Panels
+	Learner policy.Learner
+	Context int // most ids of a sequence the learner takes
+	// Reference is the frozen policy of the KL term. nil: the policy as it is when learning begins; a run that goes on
+	// later must be given that one again.
+	Reference policy.Scorer
 	Tokenizer *chat.Tokenizer
 	Template  chat.Template
 	Bank      skill.Bank // to start with

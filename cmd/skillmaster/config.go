@@ -10,7 +10,10 @@ import (
 	"strings"
 
 	"skillmaster/chat"
+	"skillmaster/grpo"
 	"skillmaster/policy/transformer"
+	"skillmaster/probe"
+	"skillmaster/skill"
 	"skillmaster/train"
 )
 
@@ -78,11 +81,15 @@ func preset(world, name string) (runConfig, error) {
 	}
 	switch name {
 	case "default":
-	case "paper": // signed utility, win weight 0.3, no edit cost; DualAdv as published
+	case "paper": // signed utility, win weight 0.3, no edit cost; the KL term of the published scripts
 		c.Train.Probe.EditCost = 0
-	case "release": // the public release: harm clipped to zero, a bank that never changes
+		c.Train.Learn.KL = 0.01
+	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
 		c.Train.Probe.EditCost, c.Train.Probe.Alpha, c.Train.Probe.ClipAtZero = 0, 0.2, true
-		c.Train.Gate.Rule = "never"
+		c.Train.Gate.Rule = probe.Never
+		c.Train.Learn.KL, c.Train.Learn.Aggregation = 0.01, grpo.RowMix
+		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
+		c.Train.Rollout.RetrieveBy = skill.Prefix
 	case "smoke": // seconds, to see that everything works
 		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
 		c.Corpus = 50

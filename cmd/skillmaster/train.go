@@ -17,6 +17,7 @@ import (
 	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/episode"
+	"skillmaster/policy"
 	"skillmaster/policy/transformer"
 	"skillmaster/skill"
 	"skillmaster/store"
@@ -263,9 +264,13 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	if errors.Is(none, store.ErrNoCheckpoint) {
 		from.Bank = bank
 	}
+	reference, err := reference(ctx, run, cfg, from, workers)
+	if err != nil {
+		return nil, from, err
+	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: suite, Panels: panels, Learner: learner, Context: cfg.Model.Context,
+		Config: cfg.Train, Suite: suite, Panels: panels, Learner: learner, Context: cfg.Model.Context, Reference: reference,
 		Tokenizer: tok, Template: chat.Plain(), Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
@@ -353,6 +358,28 @@ func newLearner(cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.L
 	return transformer.NewLearner(model, transformer.LearnerOptions{
 		Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers},
 	}), nil
+}
+
+// reference is the policy that a run in the middle of learning began it with; nil where there is no KL term, or where
+// learning has still to begin.
+func reference(ctx context.Context, run *store.Run, cfg runConfig, from train.Checkpoint, workers int) (policy.Scorer, error) {
+	if cfg.Train.Learn.KL == 0 || from.Phase == train.WarmStart {
+		return nil, nil
+	}
+	saved, err := run.Warm(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	f, err := os.Open(saved.Path)
+	if err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	defer f.Close()
+	m, err := transformer.ReadModel(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("reference policy %s: %w", saved.Path, err)
+	}
+	return m.Sampler(transformer.SamplerOptions{Workers: workers}), nil
 }
 
 // warmFrom loads the end of another run's warm start, and says where to go on from there.
