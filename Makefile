@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test golden fuzz bench
+.PHONY: check build format vet lint test generate golden fuzz bench
 
 check: format vet lint test
 
