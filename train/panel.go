@@ -3,14 +3,15 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"skillmaster/episode"
 )
 
-// Panels are the tasks of a run, by what they are for. No task stands in two of them.
+// Panels are the tasks of a run, by what they are for. No task stands in two of them, but that Warm and Train may share.
 type Panels struct {
-	Warm   episode.Panel   // demonstrations; it may be the train panel itself
+	Warm   episode.Panel   // demonstrations
 	Train  episode.Panel   // rollouts
 	Probe  episode.Panel   // rewards
 	Gate   episode.Panel   // commits
@@ -18,15 +19,18 @@ type Panels struct {
 	Report []episode.Panel // results, looked at once
 }
 
-// Validate reports a shared task, or an empty panel.
+// Validate reports a task that two panels share that must not, or an empty panel.
 func (p Panels) Validate() error {
-	all := p.All()
-	for _, q := range all {
+	for _, q := range p.All() {
 		if len(q.Tasks) == 0 {
 			return fmt.Errorf("panel %s has no tasks", q.Name)
 		}
 	}
-	return episode.Disjoint(all...)
+	held := append([]episode.Panel{p.Probe, p.Gate, p.Valid}, p.Report...)
+	return errors.Join(
+		episode.Disjoint(append([]episode.Panel{p.Train}, held...)...),
+		episode.Disjoint(append([]episode.Panel{p.Warm}, held...)...),
+	)
 }
 
 // Share is a part of a list of tasks.

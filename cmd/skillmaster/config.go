@@ -76,8 +76,8 @@ func preset(world, name string) (runConfig, error) {
 		Train: train.Default(),
 	}
 	if world == "alfworld" {
-		c.Train.Warm.Updates = 8000
-		c.Train.Iterations = 250
+		c.Train.Warm.Updates = 9000
+		c.Train.Iterations = 120
 	}
 	switch name {
 	case "default":

@@ -19,12 +19,15 @@ type worldConfig struct {
 	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
 	Custom     float64        `json:"custom"`     // household: share of the things that lie where this house keeps them, usual or not
 	House      uint64         `json:"house"`      // household: which house, if it has customs
-	Sizes      map[string]int `json:"sizes"`      // household: tasks of each panel
+	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated)
 }
 
 func defaultWorld(name string) worldConfig {
 	c := worldConfig{Name: name}
-	if name == household {
+	switch name {
+	case realGames:
+		c.Sizes = map[string]int{"generated": 4096}
+	case household:
 		c.Custom, c.House = 0.8, 1
 		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
 	}
@@ -34,13 +37,11 @@ func defaultWorld(name string) worldConfig {
 // validate reports a world that there is not, and panels of generated games that no run plays.
 func (c worldConfig) validate() error {
 	switch c.Name {
-	case realGames:
-		return nil
-	case household:
+	case realGames, household:
 	default:
 		return fmt.Errorf("world.name is %q: it is %s or %s", c.Name, household, realGames)
 	}
-	known := defaultWorld(household).Sizes
+	known := defaultWorld(c.Name).Sizes
 	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
 		if _, ok := known[name]; !ok {
 			return fmt.Errorf("world.sizes has a panel %q: the panels are %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
@@ -65,7 +66,15 @@ func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
 			Custom: alfworld.Custom{Share: c.Custom, Seed: episode.Seed(c.House), Usual: []string{"warm"}},
 		})
 	case realGames:
-		return alfworld.Open(data, alfworld.Options{})
+		real, err := alfworld.Open(data, alfworld.Options{})
+		if err != nil || c.Sizes["generated"] == 0 {
+			return real, err
+		}
+		made, err := alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: map[string]int{"generated": c.Sizes["generated"]}})
+		if err != nil {
+			return nil, err
+		}
+		return real.With(made), nil
 	default:
 		return nil, usage(fmt.Errorf("there is no world %q: it is %s or %s", c.Name, household, realGames))
 	}
@@ -93,7 +102,12 @@ func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
 		dealt := train.Partition(split("train").Tasks, trials,
 			train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
 			train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
-		p = train.Panels{Warm: dealt[0], Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
+		warm := dealt[0]
+		if c.Sizes["generated"] > 0 {
+			// Rooms that nobody has seen before teach what holds in all rooms.
+			warm = episode.Panel{Name: "warm", Tasks: append(slices.Clone(dealt[0].Tasks), split("generated").Tasks...)}
+		}
+		p = train.Panels{Warm: warm, Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("valid_seen"), split("valid_unseen")}}
 	}
 	if err != nil {
 		return nil, train.Panels{}, err
