@@ -78,7 +78,7 @@ type WarmConfig struct {
 // Default is a run that two cores finish in minutes on generated games.
 func Default() Config {
 	return Config{
-		Seed: 1, Iterations: 60, Tasks: 24, Group: 8,
+		Seed: 1, Iterations: 50, Tasks: 24, Group: 8,
 		Warm: WarmConfig{
 			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, RateFloor: 0.03,
 			Observation: 0.3, Vary: 0.7, Noise: 0.05, Broken: 0.1, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,

@@ -59,7 +59,7 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
 	}
-	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	suite, err := openSuite(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}

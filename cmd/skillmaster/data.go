@@ -69,7 +69,7 @@ type splitRow struct {
 }
 
 func (c *dataListCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	suite, err := openSuite(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ type verified struct {
 }
 
 func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	suite, err := openSuite(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (c *dataPackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 
 func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
 	if c.Env == realGames {
-		return openSuite(defaultWorld(c.Env), c.Data)
+		return openSuite(gamesOf(c.Env), c.Data)
 	}
 	if c.Games < 1 {
 		return nil, usage(errors.New("--games must be positive"))

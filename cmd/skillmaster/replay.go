@@ -69,7 +69,7 @@ type difference struct {
 }
 
 func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openSuite(defaultWorld(c.Env), c.Data)
+	suite, err := openSuite(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,16 @@ func defaultWorld(name string) worldConfig {
 		c.Sizes = map[string]int{"generated": 4096}
 	case household:
 		c.Custom, c.House = 0.8, 1
-		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 192, "report": 384}
+		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 384, "report": 384}
+	}
+	return c
+}
+
+// gamesOf is a world without what a run adds to it.
+func gamesOf(name string) worldConfig {
+	c := defaultWorld(name)
+	if name == realGames {
+		c.Sizes = nil
 	}
 	return c
 }
