@@ -37,8 +37,11 @@ func (d Datum) Check() error {
 		n    int
 		must bool
 	}{
-		{"stream", len(d.Stream), true}, {"weight", len(d.Weight), true}, {"advantage", len(d.Advantage), true},
-		{"log-probability", len(d.LogProb), d.LogProb != nil}, {"reference", len(d.Ref), d.Ref != nil},
+		{"stream", len(d.Stream), true},
+		{"weight", len(d.Weight), true},
+		{"advantage", len(d.Advantage), true},
+		{"log-probability", len(d.LogProb), d.LogProb != nil},
+		{"reference", len(d.Ref), d.Ref != nil},
 	} {
 		if f.must && f.n != n {
 			return fmt.Errorf("datum has %d ids and %d %s entries", n, f.n, f.name)

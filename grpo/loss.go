@@ -46,9 +46,12 @@ func (l Loss) Check() error {
 		name      string
 		v, lo, hi float64
 	}{
-		{"low clip", l.ClipLow, 0, 1}, {"high clip", l.ClipHigh, 0, math.MaxFloat64},
-		{"dual clip", l.DualClip, 0, math.MaxFloat64}, {"KL coefficient", l.KL, 0, math.MaxFloat64},
-		{"entropy coefficient", l.Entropy, 0, math.MaxFloat64}, {"greatest drift", l.MaxDrift, 0, math.MaxFloat64},
+		{"low clip", l.ClipLow, 0, 1},
+		{"high clip", l.ClipHigh, 0, math.MaxFloat64},
+		{"dual clip", l.DualClip, 0, math.MaxFloat64},
+		{"KL coefficient", l.KL, 0, math.MaxFloat64},
+		{"entropy coefficient", l.Entropy, 0, math.MaxFloat64},
+		{"greatest drift", l.MaxDrift, 0, math.MaxFloat64},
 	} {
 		if !(f.v >= f.lo && f.v <= f.hi) {
 			return fmt.Errorf("loss has a %s of %v, outside [%g, %g]", f.name, f.v, f.lo, f.hi)

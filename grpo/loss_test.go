@@ -85,8 +85,11 @@ func TestTokenGradient(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const h = 1e-6
 	for _, l := range []Loss{
-		{}, {Kind: PolicyGradient}, {Kind: PolicyGradient, ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, KL: 0.05},
-		{Kind: PolicyGradient, MaxDrift: 2, KL: 1}, {Kind: PolicyGradient, ClipLow: 0.2, MaxDrift: 1},
+		{},
+		{Kind: PolicyGradient},
+		{Kind: PolicyGradient, ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, KL: 0.05},
+		{Kind: PolicyGradient, MaxDrift: 2, KL: 1},
+		{Kind: PolicyGradient, ClipLow: 0.2, MaxDrift: 1},
 	} {
 		bad := 0
 		for range 5000 {

@@ -19,11 +19,14 @@ func TestWeighByHand(t *testing.T) {
 		want []Weights
 	}{
 		{TokenMean, []Weights{
-			{[]float64{1. / 12, 1. / 12}, l / 10, 1}, {[]float64{1. / 12}, 0, 1}, {[]float64{0, 1. / 12}, l / 10, 1}, {nil, 0, 1}}},
+			{[]float64{1. / 12, 1. / 12}, l / 10, 1}, {[]float64{1. / 12}, 0, 1}, {[]float64{0, 1. / 12}, l / 10, 1}, {nil, 0, 1},
+		}},
 		{TrajectoryMean, []Weights{
-			{[]float64{1. / 12, 1. / 12}, l / 4, 1}, {[]float64{1. / 6}, 0, 1}, {[]float64{0, 1. / 18}, l / 16, 1}, {nil, 0, 1}}},
+			{[]float64{1. / 12, 1. / 12}, l / 4, 1}, {[]float64{1. / 6}, 0, 1}, {[]float64{0, 1. / 18}, l / 16, 1}, {nil, 0, 1},
+		}},
 		{RowMix, []Weights{
-			{[]float64{1. / 18, 1. / 6}, 1. / 12, l}, {[]float64{1. / 12}, 0, l}, {[]float64{0, 1. / 36}, 1. / 48, l}, {nil, 0, l}}},
+			{[]float64{1. / 18, 1. / 6}, 1. / 12, l}, {[]float64{1. / 12}, 0, l}, {[]float64{0, 1. / 36}, 1. / 48, l}, {nil, 0, l},
+		}},
 	} {
 		for i, got := range Weigh(small, c.a, l) {
 			want := c.want[i]

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -45,7 +46,7 @@ func (c GateConfig) Validate() error {
 		return fmt.Errorf("gate.alpha is %v, it lies between 0 and 1", c.Alpha)
 	}
 	if c.Tasks < 1 || c.Pending < 0 || c.Pairs < 1 || c.Budget < 0 {
-		return fmt.Errorf("gate.tasks and gate.pairs must be positive, gate.pending and gate.budget not negative")
+		return errors.New("gate.tasks and gate.pairs must be positive, gate.pending and gate.budget not negative")
 	}
 	return nil
 }

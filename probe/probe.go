@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"strings"
 
 	"skillmaster/episode"
 	"skillmaster/skill"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Play plays the action turns of one episode. Safe for concurrent use; the same arm gives the same trajectory until the
@@ -54,7 +55,7 @@ func (c Config) Validate() error {
 	case c.Candidates < 0:
 		return fmt.Errorf("probe.candidates is %d, it cannot be negative", c.Candidates)
 	case c.Alpha < 0 || c.Efficiency < 0 || c.EditCost < 0:
-		return fmt.Errorf("probe.alpha, probe.efficiency and probe.edit_cost cannot be negative")
+		return errors.New("probe.alpha, probe.efficiency and probe.edit_cost cannot be negative")
 	}
 	return nil
 }
@@ -186,10 +187,7 @@ func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s ep
 	judged := 0
 	for i, c := range cs {
 		probes[i] = Draw(c.Tasks, j.cfg.Tasks, s)
-		name := c.Bank.Hash()
-		for _, t := range probes[i] {
-			name += "\n" + t.ID
-		}
+		name := nameOf(c.Bank, probes[i])
 		if k, seen := first[name]; seen {
 			same[i] = k
 			continue
@@ -218,6 +216,15 @@ func (j *Judge) Judge(ctx context.Context, bank skill.Bank, cs []Candidate, s ep
 		}
 	}
 	return verdicts, nil
+}
+
+// nameOf tells candidates apart: the bank that an edit made, and the tasks it is probed on.
+func nameOf(b skill.Bank, probes []episode.Task) string {
+	parts := []string{b.Hash()}
+	for _, t := range probes {
+		parts = append(parts, t.ID)
+	}
+	return strings.Join(parts, "\n")
 }
 
 // seedOf is the decoding seed of a probe: the same in both arms, and for every candidate.

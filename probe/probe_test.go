@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"skillmaster/episode"
 	"skillmaster/skill"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // world is a scripted Play: how a task ends depends on whether the bank holds a skill titled after it.

@@ -5,14 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"strings"
 
 	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/episode"
 	"skillmaster/policy"
 	"skillmaster/skill"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Config says how episodes are played.
@@ -42,11 +43,11 @@ func (c Config) Validate() error {
 	case c.Temperature < 0:
 		return fmt.Errorf("rollout.temperature is %v, it cannot be negative", c.Temperature)
 	case c.ActionTokens < 1 || c.ReviewTokens < 1:
-		return fmt.Errorf("rollout.action_tokens and rollout.review_tokens must be positive")
+		return errors.New("rollout.action_tokens and rollout.review_tokens must be positive")
 	case c.MaxSkills < 0 || c.TopK < 0 || c.TopP < 0 || c.TopP > 1:
-		return fmt.Errorf("rollout.max_skills and rollout.top_k cannot be negative, rollout.top_p lies between 0 and 1")
+		return errors.New("rollout.max_skills and rollout.top_k cannot be negative, rollout.top_p lies between 0 and 1")
 	case c.RetrieveBy == skill.Prefix && c.MaxSkills == 0:
-		return fmt.Errorf("rollout.max_skills is 0: retrieval by prefix needs at least 1, the number of general skills to show")
+		return errors.New("rollout.max_skills is 0: retrieval by prefix needs at least 1, the number of general skills to show")
 	case c.Malformed < 1:
 		return fmt.Errorf("rollout.malformed is %d, the guard needs at least 1", c.Malformed)
 	}
@@ -253,13 +254,13 @@ func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int
 	if c.Stop == policy.NoContext && len(c.IDs) == 0 {
 		return c, nil // nothing was written: no turn
 	}
-	var shown string
+	var shown strings.Builder
 	for _, m := range e.messages[e.seen:] {
-		shown += string(m.Role) + ": " + m.Text + "\n"
+		shown.WriteString(string(m.Role) + ": " + m.Text + "\n")
 	}
 	e.tr.Turns = append(e.tr.Turns, episode.Turn{
 		Kind: kind, Continues: e.prior != nil, Prompt: c.Prompt, Completion: c.IDs, LogProbs: c.LogProbs,
-		Shown: shown, Text: c.Text, Truncated: c.Stop != policy.Stopped,
+		Shown: shown.String(), Text: c.Text, Truncated: c.Stop != policy.Stopped,
 	})
 	e.messages = append(e.messages, chat.Message{Role: chat.Assistant, Text: c.Text})
 	if c.IDs != nil {

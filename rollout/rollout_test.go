@@ -9,13 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"skillmaster/env"
 	"skillmaster/episode"
 	"skillmaster/policy"
 	"skillmaster/policy/policytest"
 	"skillmaster/skill"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // hall is a world of one task: find the way out by saying "out" after at least one "look". It breaks on "break".

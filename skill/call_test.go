@@ -38,8 +38,11 @@ func TestParseCall(t *testing.T) {
 		{"white space in the tags", "<tool_call>\n{\"name\": \"keep_skill\"}\n</tool_call>\n", Kept, "", Edit{Op: Keep}, 0, false},
 		{"prose with braces", "I {about travel} say: " + keepCall + " done", Kept, "", kept, 22, true},
 		{"the tag in prose", "In <tool_call> tags: " + keepCall, Kept, "", kept, 21, true},
-		{"braces and tags in strings", `<tool_call>{"name":"keep_skill","arguments":{"reason":"a {b,c </tool_call> <think> }} \" {"}}</tool_call>`, Kept, "",
-			Edit{Op: Keep, Reason: `a {b,c </tool_call> <think> }} " {`}, 0, false},
+		{
+			"braces and tags in strings", `<tool_call>{"name":"keep_skill","arguments":{"reason":"a {b,c </tool_call> <think> }} \" {"}}</tool_call>`, Kept, "",
+			Edit{Op: Keep, Reason: `a {b,c </tool_call> <think> }} " {`},
+			0, false,
+		},
 		{"an open shell expansion", `<tool_call>{"name":"keep_skill","arguments":{"reason":"mv a{.txt,.bak"}}</tool_call>`, Kept, "", Edit{Op: Keep, Reason: "mv a{.txt,.bak"}, 0, false},
 		{"a reason kept byte for byte", `<tool_call>{"name":"keep_skill","arguments":{"reason":" \n\t\u00e9 "}}</tool_call>`, Kept, "", Edit{Op: Keep, Reason: " \n\té "}, 0, false},
 

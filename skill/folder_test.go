@@ -96,8 +96,10 @@ func TestReadForeignFolders(t *testing.T) {
 	}{
 		"plain, colon unquoted": {"---\nname: pdf\ndescription: Reads PDF: text and tables # really\n---\nBody\n", Skill{"", General, "pdf", "Reads PDF: text and tables", ""}},
 		"quoted":                {"---\nname: 'it''s'\ndescription: \"a\\u00e9\"\n---\n", Skill{"", General, "it's", "aé", ""}},
-		"folded, with a heading": {"---\r\nname: x\r\ndescription: >-\r\n  one\r\n  two\r\nallowed-tools:\r\n  - a\r\n---\r\n# Read PDF\r\nBody\r\n",
-			Skill{"", General, "Read PDF", "one two", ""}},
+		"folded, with a heading": {
+			"---\r\nname: x\r\ndescription: >-\r\n  one\r\n  two\r\nallowed-tools:\r\n  - a\r\n---\r\n# Read PDF\r\nBody\r\n",
+			Skill{"", General, "Read PDF", "one two", ""},
+		},
 	} {
 		got, err := ReadFolders(fstest.MapFS{"f/SKILL.md": {Data: []byte(c.file)}})
 		if err != nil || len(got) != 1 || got[0] != c.want {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"skillmaster/episode"
 	"skillmaster/policy"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // warmStart clones demonstrations, in rounds.

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"skillmaster/grpo"
@@ -107,9 +108,9 @@ func (c Config) Validate() error {
 	case c.Vary < 0 || c.Vary > 1:
 		return fmt.Errorf("vary is %v, it is a share between 0 and 1", c.Vary)
 	case c.Iterations > 0 && c.Rollout.Temperature == 0:
-		return fmt.Errorf("rollout.temperature is 0: the episodes of a group would all be the same, and there would be nothing to learn from")
+		return errors.New("rollout.temperature is 0: the episodes of a group would all be the same, and there would be nothing to learn from")
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
-		return fmt.Errorf("evaluate and evaluate_temperature cannot be negative")
+		return errors.New("evaluate and evaluate_temperature cannot be negative")
 	}
 	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Prices.Validate()} {
 		if err != nil {
@@ -129,17 +130,17 @@ func (c WarmConfig) validate() error {
 		}
 	}
 	if c.Updates < 0 || c.RateWarmUp < 0 || c.Others < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
-		return fmt.Errorf("warm.updates, rate_warm_up, others, weight_decay and clip_norm cannot be negative")
+		return errors.New("warm.updates, rate_warm_up, others, weight_decay and clip_norm cannot be negative")
 	}
 	if c.Updates > 0 && (c.Tokens < 1 || c.Round < 1 || c.Rate <= 0) {
-		return fmt.Errorf("warm.tokens, warm.round and warm.rate must be positive")
+		return errors.New("warm.tokens, warm.round and warm.rate must be positive")
 	}
 	return nil
 }
 
 func (c LearnConfig) validate() error {
 	if c.Rate <= 0 || c.Lambda < 0 || c.Updates < 1 || c.RateWarmUp < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 || c.StdFloor < 0 {
-		return fmt.Errorf("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay, clip_norm and std_floor not negative")
+		return errors.New("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay, clip_norm and std_floor not negative")
 	}
 	if err := c.loss().Check(); err != nil {
 		return fmt.Errorf("learn: %w", err)

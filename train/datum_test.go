@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"skillmaster/episode"
 	"skillmaster/grpo"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // reviewed is a trajectory of two action turns and a review turn in one sequence; ids are 1, 2, 3, … in order.

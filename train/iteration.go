@@ -100,7 +100,7 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 	var whole []episode.Group
 	for i, group := range groups {
 		if err := errors.Join(broken[i*g : (i+1)*g]...); err != nil {
-			t.Log.Warn("group left out: its world broke twice", "task", group.Task.ID, "error", err)
+			t.Log.WarnContext(ctx, "group left out: its world broke twice", "task", group.Task.ID, "error", err)
 			continue
 		}
 		group.Trajectories = ts[i*g : (i+1)*g]

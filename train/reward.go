@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"skillmaster/episode"
@@ -36,7 +37,7 @@ func (p Prices) Validate() error {
 		return fmt.Errorf("prices.success is %v, it must be positive", p.Success)
 	}
 	if p.Malformed < 0 || p.Inadmissible < 0 || p.Utility < 0 {
-		return fmt.Errorf("prices.malformed, prices.inadmissible and prices.utility are taken or weighed: they cannot be negative")
+		return errors.New("prices.malformed, prices.inadmissible and prices.utility are taken or weighed: they cannot be negative")
 	}
 	return nil
 }

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"skillmaster/chat"
 	"skillmaster/env/envtest"
 	"skillmaster/episode"
@@ -23,6 +20,9 @@ import (
 	"skillmaster/probe"
 	"skillmaster/rollout"
 	"skillmaster/skill"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // memory is a Keeper that keeps everything as bytes, so that what is read back is what was written.

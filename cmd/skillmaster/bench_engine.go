@@ -10,12 +10,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"skillmaster/episode"
 	"skillmaster/grpo"
 	"skillmaster/policy"
 	"skillmaster/policy/transformer"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // benchEngineCmd measures the embedded transformer.

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"skillmaster/env"
 	"skillmaster/episode"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // benchEnvCmd measures a world.

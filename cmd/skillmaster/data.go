@@ -13,11 +13,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"golang.org/x/sync/errgroup"
-
 	"skillmaster/env"
 	"skillmaster/env/alfworld"
 	"skillmaster/episode"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // dataCmd looks at games and packs them.
@@ -267,7 +267,8 @@ func (c *dataVerifyCmd) playAll(ctx context.Context, suite *alfworld.Suite, task
 func expertWins(ctx context.Context, suite interface {
 	env.Suite
 	env.Coach
-}, t episode.Task) (won bool, err error) {
+}, t episode.Task,
+) (won bool, err error) {
 	e, _, err := suite.Open(ctx, t, 0)
 	if err != nil {
 		return false, err

@@ -118,8 +118,13 @@ func (c *trainCmd) checkResume() error {
 		name  string
 		given bool
 	}{
-		{"preset", c.Preset != "default"}, {"config", c.Config != ""}, {"set", len(c.Set) > 0}, {"seed", c.Seed != nil},
-		{"iterations", c.Iterations != nil}, {"bank", c.Bank != ""}, {"print-config", c.PrintConfig},
+		{"preset", c.Preset != "default"},
+		{"config", c.Config != ""},
+		{"set", len(c.Set) > 0},
+		{"seed", c.Seed != nil},
+		{"iterations", c.Iterations != nil},
+		{"bank", c.Bank != ""},
+		{"print-config", c.PrintConfig},
 	} {
 		if f.given {
 			return fmt.Errorf("--%s does not go with --resume: the run goes on with the settings it was begun with (its config.json shows them); leave it out, or start a new run", f.name)

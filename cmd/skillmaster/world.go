@@ -132,11 +132,3 @@ func describeWorld(c worldConfig, p train.Panels) string {
 	}
 	return fmt.Sprintf("%s, %d tasks", c.Name, n)
 }
-
-// splitsOf lists the splits of a world, the one to play from first.
-func splitsOf(world string) []string {
-	if world == household {
-		return []string{"valid", "report", "train", "probe", "gate"}
-	}
-	return []string{"valid_unseen", "valid_seen", "train", "valid_train"}
-}

@@ -22,7 +22,8 @@ func TestParseHints(t *testing.T) {
 		{"Look for the second pen in the drawer first.", []hint{{object: "pen", second: true, receptacles: []string{"drawer"}}}},
 		{"Search the countertop first, then the fridge.", []hint{{receptacles: []string{"countertop", "fridge"}}}},
 		{"Be quick. Look for a mug in the cabinet first. Search the shelf first, then the desk.", []hint{
-			{object: "mug", receptacles: []string{"cabinet"}}, {receptacles: []string{"shelf", "desk"}}}},
+			{object: "mug", receptacles: []string{"cabinet"}}, {receptacles: []string{"shelf", "desk"}},
+		}},
 		{"Look for a unicorn in the fridge first.", nil},
 		{"Look for a mug in the garage first.", nil},
 		{"Look for a mug in the fridge.", nil},
@@ -190,21 +191,34 @@ func TestLessons(t *testing.T) {
 		steps      []episode.Step
 		want       string // principle; "" for no lesson
 	}{
-		{"found after one", "put a pen in shelf.", []episode.Step{goTo("desk 1", "a book 1"), goTo("drawer 1", "a pen 1, and a pen 2")},
-			"Look for a pen in the drawer first."},
+		{
+			"found after one", "put a pen in shelf.",
+			[]episode.Step{goTo("desk 1", "a book 1"), goTo("drawer 1", "a pen 1, and a pen 2")},
+			"Look for a pen in the drawer first.",
+		},
 		{"found at once", "put a pen in shelf.", []episode.Step{goTo("drawer 1", "a pen 1")}, ""},
 		{"never found", "put a pen in shelf.", []episode.Step{goTo("desk 1", "nothing"), goTo("drawer 1", "nothing")}, ""},
 		{"one type only", "put a pen in shelf.", []episode.Step{goTo("drawer 1", "nothing"), goTo("drawer 2", "a pen 1")}, ""},
 		{"closed is not looked into", "put a pen in shelf.", []episode.Step{
-			{Action: "go to drawer 2", Observation: "You arrive at drawer 2. The drawer 2 is closed."}, goTo("desk 1", "a pen 1")}, ""},
-		{"the second took longer", "find two pen and put them in shelf.", []episode.Step{
-			goTo("desk 1", "a pen 1"), goTo("bed 1", "nothing"), goTo("drawer 1", "nothing"), goTo("drawer 2", "a pen 2")},
-			"Look for the second pen in the drawer first."},
+			{Action: "go to drawer 2", Observation: "You arrive at drawer 2. The drawer 2 is closed."}, goTo("desk 1", "a pen 1"),
+		}, ""},
+		{
+			"the second took longer", "find two pen and put them in shelf.",
+			[]episode.Step{
+				goTo("desk 1", "a pen 1"), goTo("bed 1", "nothing"), goTo("drawer 1", "nothing"), goTo("drawer 2", "a pen 2"),
+			},
+			"Look for the second pen in the drawer first.",
+		},
 		{"both at the first places", "find two pen and put them in shelf.", []episode.Step{
-			goTo("desk 1", "a pen 1"), goTo("drawer 1", "a pen 2")}, ""},
-		{"the lamp took longer", "look at pen under the desklamp.", []episode.Step{
-			goTo("desk 1", "a pen 1"), goTo("drawer 1", "nothing"), goTo("shelf 1", "a desklamp 1")},
-			"Look for a desklamp in the shelf first."},
+			goTo("desk 1", "a pen 1"), goTo("drawer 1", "a pen 2"),
+		}, ""},
+		{
+			"the lamp took longer", "look at pen under the desklamp.",
+			[]episode.Step{
+				goTo("desk 1", "a pen 1"), goTo("drawer 1", "nothing"), goTo("shelf 1", "a desklamp 1"),
+			},
+			"Look for a desklamp in the shelf first.",
+		},
 		{"in the target it does not count", "put a pen in shelf.", []episode.Step{goTo("desk 1", "nothing"), goTo("shelf 1", "a pen 1")}, ""},
 		{"another sentence", "tidy up.", nil, ""},
 	} {

@@ -23,22 +23,42 @@ func kitchen() Spec {
 			{ID: "Microwave|+03.00|+01.00|-01.00", Class: "Microwave", Location: "loc|3|-1|2|30", Openable: true},
 		},
 		Objects: []ObjectSpec{
-			{ID: "Apple|+01.10|+00.95|-01.00", Class: "Apple", Traits: Pickupable | Cleanable | Heatable | Coolable | Sliceable,
-				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"}},
-			{ID: "Apple|+00.10|+00.50|+02.00", Class: "Apple", Traits: Pickupable | Cleanable | Heatable | Coolable | Sliceable, Condition: Cool,
-				In: []string{"Fridge|+00.00|+00.00|+02.00", "Cabinet|+00.00|+02.00|+02.00"}, At: []string{"loc|0|2|0|30"}},
-			{ID: "Knife|+01.20|+00.95|-01.00", Class: "Knife", Traits: Pickupable | Cleanable,
-				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"}},
-			{ID: "Bowl|+01.30|+00.95|-01.00", Class: "Bowl", Traits: Pickupable | Cleanable | Vessel,
-				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"}, Inside: []string{"Bowl|+01.30|+00.95|-01.00"}},
-			{ID: "Egg|+01.30|+00.97|-01.00", Class: "Egg", Traits: Pickupable | Cleanable | Heatable | Coolable,
-				Inside: []string{"Bowl|+01.30|+00.95|-01.00"}, At: []string{"loc|1|-1|2|30"}},
-			{ID: "DeskLamp|+01.40|+00.95|-01.00", Class: "DeskLamp", Traits: Toggleable,
-				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"}},
+			{
+				ID: "Apple|+01.10|+00.95|-01.00", Class: "Apple", Traits: Pickupable | Cleanable | Heatable | Coolable | Sliceable,
+				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"},
+			},
+			{
+				ID: "Apple|+00.10|+00.50|+02.00", Class: "Apple", Traits: Pickupable | Cleanable | Heatable | Coolable | Sliceable, Condition: Cool,
+				In: []string{"Fridge|+00.00|+00.00|+02.00", "Cabinet|+00.00|+02.00|+02.00"}, At: []string{"loc|0|2|0|30"},
+			},
+			{
+				ID: "Knife|+01.20|+00.95|-01.00", Class: "Knife", Traits: Pickupable | Cleanable,
+				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"},
+			},
+			{
+				ID: "Bowl|+01.30|+00.95|-01.00", Class: "Bowl", Traits: Pickupable | Cleanable | Vessel,
+				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"}, Inside: []string{"Bowl|+01.30|+00.95|-01.00"},
+			},
+			{
+				ID: "Egg|+01.30|+00.97|-01.00", Class: "Egg", Traits: Pickupable | Cleanable | Heatable | Coolable,
+				Inside: []string{"Bowl|+01.30|+00.95|-01.00"}, At: []string{"loc|1|-1|2|30"},
+			},
+			{
+				ID: "DeskLamp|+01.40|+00.95|-01.00", Class: "DeskLamp", Traits: Toggleable,
+				In: []string{"CounterTop|+01.00|+00.90|-01.00"}, At: []string{"loc|1|-1|2|30"},
+			},
 		},
 		CanContain: []Pair{
-			{"CounterTop", "Apple"}, {"CounterTop", "Knife"}, {"CounterTop", "Bowl"}, {"CounterTop", "Egg"}, {"Fridge", "Apple"},
-			{"Fridge", "Apple"}, {"Cabinet", "Bowl"}, {"SinkBasin", "Apple"}, {"Microwave", "Apple"}, {"Sofa", "Pillow"},
+			{"CounterTop", "Apple"},
+			{"CounterTop", "Knife"},
+			{"CounterTop", "Bowl"},
+			{"CounterTop", "Egg"},
+			{"Fridge", "Apple"},
+			{"Fridge", "Apple"},
+			{"Cabinet", "Bowl"},
+			{"SinkBasin", "Apple"},
+			{"Microwave", "Apple"},
+			{"Sofa", "Pillow"},
 		},
 	}
 }

@@ -194,7 +194,7 @@ func (d *draft) consider(pairs []sentence, object, target string, weight float64
 // the goal would hold, nor where it is to be treated.
 func (s sentence) mayStartIn(receptacle string) bool {
 	_, appliance := s.family.treatment()
-	return receptacle != appliance && !(s.family.fills() && receptacle == s.target)
+	return receptacle != appliance && (!s.family.fills() || receptacle != s.target)
 }
 
 // weigh is the weight of a receptacle of the type as the place of an object.
@@ -296,8 +296,12 @@ func (o *objectFacts) traits() Traits {
 		has   bool
 		trait Traits
 	}{
-		{o.cleanable, Cleanable}, {o.heatable, Heatable}, {o.coolable, Coolable}, {o.switchable, Toggleable},
-		{o.sliceable, Sliceable}, {o.hollow, Vessel},
+		{o.cleanable, Cleanable},
+		{o.heatable, Heatable},
+		{o.coolable, Coolable},
+		{o.switchable, Toggleable},
+		{o.sliceable, Sliceable},
+		{o.hollow, Vessel},
 	} {
 		if p.has {
 			t |= p.trait

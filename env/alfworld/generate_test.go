@@ -382,8 +382,14 @@ func TestGeneratedSuitesDiffer(t *testing.T) {
 
 func TestNewGeneratedRefuses(t *testing.T) {
 	for _, o := range []GeneratedOptions{
-		{Difficulty: 2}, {Families: []Family{}}, {Families: []Family{families}}, {Splits: map[string]int{}},
-		{Splits: map[string]int{"train": 0}}, {Splits: map[string]int{"a/b": 1}}, {Splits: map[string]int{"a~b": 1}}, {Splits: map[string]int{"": 1}},
+		{Difficulty: 2},
+		{Families: []Family{}},
+		{Families: []Family{families}},
+		{Splits: map[string]int{}},
+		{Splits: map[string]int{"train": 0}},
+		{Splits: map[string]int{"a/b": 1}},
+		{Splits: map[string]int{"a~b": 1}},
+		{Splits: map[string]int{"": 1}},
 	} {
 		if _, err := NewGenerated(o); err == nil {
 			t.Errorf("NewGenerated(%+v) gave no error", o)
@@ -394,8 +400,10 @@ func TestNewGeneratedRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := everyTask(t, s, "valid", 256)[0].ID
-	for _, bad := range []string{"", "gen", id + "0", strings.Replace(id, "/valid/", "/other/", 1), strings.TrimSuffix(id, "0") + "6",
-		strings.TrimSuffix(id, "0") + "-1", strings.TrimSuffix(id, "0") + "00", strings.Replace(id, "gen/", "gen-1/", 1)} {
+	for _, bad := range []string{
+		"", "gen", id + "0", strings.Replace(id, "/valid/", "/other/", 1), strings.TrimSuffix(id, "0") + "6",
+		strings.TrimSuffix(id, "0") + "-1", strings.TrimSuffix(id, "0") + "00", strings.Replace(id, "gen/", "gen-1/", 1),
+	} {
 		if _, err := s.Game(bad); !errors.Is(err, ErrNoGame) {
 			t.Errorf("game %q: %v, want ErrNoGame", bad, err)
 		}

@@ -153,7 +153,7 @@ func TestPackedRefuses(t *testing.T) {
 
 func TestPackedCutOffAnywhere(t *testing.T) {
 	whole := packed(t, kitchens(t, "valid_seen/"+kitchenTask+"/trial_1"))
-	for i := range len(whole) {
+	for i := range whole {
 		if games, _, err := readPacked(bytes.NewReader(whole[:i])); err == nil {
 			t.Fatalf("the first %d of %d bytes read as %d games", i, len(whole), len(games))
 		}

@@ -68,7 +68,11 @@ func Replay(ctx context.Context, s *Suite, recording io.Reader) (Replayed, error
 
 func recordDecoder(recording io.Reader) (*json.Decoder, error) {
 	b := bufio.NewReader(recording)
-	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
+	magic, err := b.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	if len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 		return json.NewDecoder(b), nil // an empty recording has no episodes
 	}
 	z, err := gzip.NewReader(b)

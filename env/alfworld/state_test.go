@@ -275,23 +275,46 @@ func TestGoals(t *testing.T) {
 		spoil  func(*Spec)
 		script []string // the last wins
 	}{
-		{Goal{Family: PickAndPlace, Object: "Apple", Target: "SinkBasin"}, nil,
-			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "move apple 1 to sinkbasin 1"}},
-		{Goal{Family: CleanAndPlace, Object: "Apple", Target: "CounterTop"}, nil,
-			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "clean apple 1 with sinkbasin 1", "go to countertop 1", "move apple 1 to countertop 1"}},
-		{Goal{Family: HeatAndPlace, Object: "Apple", Target: "CounterTop"}, nil,
-			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1", "go to countertop 1", "move apple 1 to countertop 1"}},
-		{Goal{Family: CoolAndPlace, Object: "Apple", Target: "CounterTop"}, nil,
-			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1"}},
-		{Goal{Family: PickTwo, Object: "Apple", Target: "SinkBasin"}, withApples,
-			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "move apple 1 to sinkbasin 1",
-				"go to countertop 1", "take apple 2 from countertop 1", "go to sinkbasin 1", "move apple 2 to sinkbasin 1"}},
-		{Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp"}, nil,
-			[]string{"go to countertop 1", "take bowl 1 from countertop 1", "use desklamp 1"}},
+		{
+			Goal{Family: PickAndPlace, Object: "Apple", Target: "SinkBasin"},
+			nil,
+			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "move apple 1 to sinkbasin 1"},
+		},
+		{
+			Goal{Family: CleanAndPlace, Object: "Apple", Target: "CounterTop"},
+			nil,
+			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "clean apple 1 with sinkbasin 1", "go to countertop 1", "move apple 1 to countertop 1"},
+		},
+		{
+			Goal{Family: HeatAndPlace, Object: "Apple", Target: "CounterTop"},
+			nil,
+			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1", "go to countertop 1", "move apple 1 to countertop 1"},
+		},
+		{
+			Goal{Family: CoolAndPlace, Object: "Apple", Target: "CounterTop"},
+			nil,
+			[]string{"go to countertop 1", "take apple 1 from countertop 1", "go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1"},
+		},
+		{
+			Goal{Family: PickTwo, Object: "Apple", Target: "SinkBasin"},
+			withApples,
+			[]string{
+				"go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "move apple 1 to sinkbasin 1",
+				"go to countertop 1", "take apple 2 from countertop 1", "go to sinkbasin 1", "move apple 2 to sinkbasin 1",
+			},
+		},
+		{
+			Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp"},
+			nil,
+			[]string{"go to countertop 1", "take bowl 1 from countertop 1", "use desklamp 1"},
+		},
 		{Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp"}, nil, // the lamp first, and back from elsewhere
 			[]string{"go to countertop 1", "use desklamp 1", "take bowl 1 from countertop 1"}},
-		{Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp", NearLamp: true}, nil,
-			[]string{"go to countertop 1", "use desklamp 1", "take bowl 1 from countertop 1"}},
+		{
+			Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp", NearLamp: true},
+			nil,
+			[]string{"go to countertop 1", "use desklamp 1", "take bowl 1 from countertop 1"},
+		},
 	} {
 		spec := kitchen()
 		spec.Goal = c.goal
@@ -319,10 +342,14 @@ func TestHeatAndCoolUndoEachOther(t *testing.T) {
 		family Family
 		script []string
 	}{
-		{HeatAndPlace, []string{"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1",
-			"go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1"}},
-		{CoolAndPlace, []string{"go to fridge 1", "open fridge 1", "take apple 2 from fridge 1", "go to microwave 1",
-			"heat apple 2 with microwave 1", "go to countertop 1", "move apple 2 to countertop 1"}},
+		{HeatAndPlace, []string{
+			"go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1",
+			"go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1", "move apple 1 to countertop 1",
+		}},
+		{CoolAndPlace, []string{
+			"go to fridge 1", "open fridge 1", "take apple 2 from fridge 1", "go to microwave 1",
+			"heat apple 2 with microwave 1", "go to countertop 1", "move apple 2 to countertop 1",
+		}},
 	} {
 		spec := kitchen()
 		spec.Goal = Goal{Family: c.family, Object: "Apple", Target: "CounterTop"}

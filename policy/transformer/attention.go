@@ -37,9 +37,11 @@ func growScores(m *matrix, n int) {
 
 // queryHead, keyHead and valueHead are the columns of a head in a qkv matrix.
 func (c Config) queryHead(qkv matrix, h int) matrix { return qkv.columns(h*c.HeadDim, c.HeadDim) }
+
 func (c Config) keyHead(qkv matrix, g int) matrix {
 	return qkv.columns(c.queryWidth()+g*c.HeadDim, c.HeadDim)
 }
+
 func (c Config) valueHead(qkv matrix, g int) matrix {
 	return qkv.columns(c.queryWidth()+c.keyWidth()+g*c.HeadDim, c.HeadDim)
 }

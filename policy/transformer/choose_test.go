@@ -53,8 +53,14 @@ func TestChooseDrawsTheDistribution(t *testing.T) {
 	z[7] = z[8] // a tie
 	const draws = 10000
 	for _, p := range []policy.Sampling{
-		{Temperature: 1}, {Temperature: 0.5}, {Temperature: 3}, {Temperature: 1, TopK: 9}, {Temperature: 1, TopP: 0.7},
-		{Temperature: 2, TopK: 40, TopP: 0.5}, {Temperature: 1, TopK: 1000, TopP: 1}, {Temperature: 0.7, TopP: 0.05},
+		{Temperature: 1},
+		{Temperature: 0.5},
+		{Temperature: 3},
+		{Temperature: 1, TopK: 9},
+		{Temperature: 1, TopP: 0.7},
+		{Temperature: 2, TopK: 40, TopP: 0.5},
+		{Temperature: 1, TopK: 1000, TopP: 1},
+		{Temperature: 0.7, TopP: 0.05},
 	} {
 		want, got := slowProbabilities(z, p), make([]float64, len(z))
 		logp, _ := logSoftmax(widen(z))

@@ -67,9 +67,14 @@ func (c Config) Validate() error {
 		name       string
 		value, max int
 	}{
-		{"vocab", c.Vocab, maxSize}, {"width", c.Width, maxSize}, {"layers", c.Layers, maxLayers},
-		{"heads", c.Heads, maxSize}, {"kv_heads", c.KVHeads, maxSize}, {"head_dim", c.HeadDim, maxSize},
-		{"hidden", c.Hidden, maxSize}, {"context", c.Context, maxSize},
+		{"vocab", c.Vocab, maxSize},
+		{"width", c.Width, maxSize},
+		{"layers", c.Layers, maxLayers},
+		{"heads", c.Heads, maxSize},
+		{"kv_heads", c.KVHeads, maxSize},
+		{"head_dim", c.HeadDim, maxSize},
+		{"hidden", c.Hidden, maxSize},
+		{"context", c.Context, maxSize},
 	} {
 		if f.value < 1 || f.value > f.max {
 			fault("%s is %d, it must be in 1…%d", f.name, f.value, f.max)

@@ -121,8 +121,12 @@ func checkOptim(o policy.Optim) error {
 		name      string
 		v, lo, hi float64
 	}{
-		{"learning rate", o.Rate, 0, math.MaxFloat32}, {"beta1", o.Beta1, 0, 1}, {"beta2", o.Beta2, 0, 1},
-		{"epsilon", o.Epsilon, 0, math.MaxFloat32}, {"weight decay", o.WeightDecay, 0, math.MaxFloat32}, {"clip", o.Clip, 0, math.MaxFloat32},
+		{"learning rate", o.Rate, 0, math.MaxFloat32},
+		{"beta1", o.Beta1, 0, 1},
+		{"beta2", o.Beta2, 0, 1},
+		{"epsilon", o.Epsilon, 0, math.MaxFloat32},
+		{"weight decay", o.WeightDecay, 0, math.MaxFloat32},
+		{"clip", o.Clip, 0, math.MaxFloat32},
 	} {
 		if !(f.v >= f.lo && f.v <= f.hi) {
 			return fmt.Errorf("optimiser has a %s of %v, outside [%g, %g]", f.name, f.v, f.lo, f.hi)

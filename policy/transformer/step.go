@@ -25,7 +25,6 @@ type worker struct {
 	choosing  []int // those slots
 	chooser   chooser
 	prefilled int
-	decoded   int
 }
 
 func newWorker(s *Sampler) *worker {

@@ -95,72 +95,102 @@ func (o rowOperation) input(r *rand.Rand, n int) (rows [][]float32, intact []fun
 var adamWStep = NewAdamWCoefficients(3e-2, 0.9, 0.95, 1e-8, 0.1, 3)
 
 var rowOperations = []rowOperation{
-	{"Dot", 2,
+	{
+		"Dot", 2,
 		func(x [][]float32) float64 { return float64(Dot(x[0], x[1])) },
-		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[1][i] }) }, 0},
-	{"Axpy", 2,
+		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[1][i] }) }, 0,
+	},
+	{
+		"Axpy", 2,
 		func(x [][]float32) float64 { Axpy(x[0], x[1], 0.7); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += 0.7 * x[1][i] }) }, 0},
-	{"Add", 2,
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += 0.7 * x[1][i] }) }, 0,
+	},
+	{
+		"Add", 2,
 		func(x [][]float32) float64 { Add(x[0], x[1]); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += x[1][i] }) }, 0},
-	{"Scale", 1,
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] += x[1][i] }) }, 0,
+	},
+	{
+		"Scale", 1,
 		func(x [][]float32) float64 { Scale(x[0], -1.3); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] *= -1.3 }) }, 0},
-	{"Max", 1,
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] *= -1.3 }) }, 0,
+	},
+	{
+		"Max", 1,
 		func(x [][]float32) float64 { return float64(Max(x[0])) },
-		func(x [][]float64) float64 { return slices.Max(x[0]) }, 0},
-	{"ExpSum", 1,
+		func(x [][]float64) float64 { return slices.Max(x[0]) }, 0,
+	},
+	{
+		"ExpSum", 1,
 		func(x [][]float32) float64 { return float64(ExpSum(x[0], 0.5)) },
 		func(x [][]float64) float64 {
 			each(x, func(i int) { x[0][i] = math.Exp(x[0][i] - 0.5) })
 			return sum(x, func(i int) float64 { return x[0][i] })
-		}, 0},
-	{"SumSquares", 1,
+		}, 0,
+	},
+	{
+		"SumSquares", 1,
 		func(x [][]float32) float64 { return SumSquares(x[0]) },
-		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[0][i] }) }, 0},
-	{"SwiGLU", 3,
+		func(x [][]float64) float64 { return sum(x, func(i int) float64 { return x[0][i] * x[0][i] }) }, 0,
+	},
+	{
+		"SwiGLU", 3,
 		func(x [][]float32) float64 { SwiGLU(x[0], x[1], x[2]); return 0 },
-		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] = silu(x[1][i]) * x[2][i] }) }, 0},
-	{"SwiGLUBackward", 5,
+		func(x [][]float64) float64 { return each(x, func(i int) { x[0][i] = silu(x[1][i]) * x[2][i] }) }, 0,
+	},
+	{
+		"SwiGLUBackward", 5,
 		func(x [][]float32) float64 { SwiGLUBackward(x[0], x[1], x[2], x[3], x[4]); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) {
 				x[0][i], x[1][i] = slope(silu, x[2][i])*x[3][i]*x[4][i], silu(x[2][i])*x[4][i]
 			})
-		}, 0},
-	{"SwiGLUBackward in place", 3,
+		}, 0,
+	},
+	{
+		"SwiGLUBackward in place", 3,
 		func(x [][]float32) float64 { SwiGLUBackward(x[0], x[1], x[0], x[1], x[2]); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) {
 				x[0][i], x[1][i] = slope(silu, x[0][i])*x[1][i]*x[2][i], silu(x[0][i])*x[2][i]
 			})
-		}, 0},
-	{"SoftmaxBackward", 2,
+		}, 0,
+	},
+	{
+		"SoftmaxBackward", 2,
 		func(x [][]float32) float64 { SoftmaxBackward(x[0], x[1], 0.3, 0.125); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) { x[0][i] = x[1][i] * (x[0][i] - 0.3) * 0.125 })
-		}, 0},
-	{"RMSNorm", 3,
+		}, 0,
+	},
+	{
+		"RMSNorm", 3,
 		func(x [][]float32) float64 { return float64(RMSNorm(x[0], x[1], x[2], 1e-3)) },
-		func(x [][]float64) float64 { return rmsNorm(x[0], x[1], x[2], 1e-3) }, 0},
-	{"RMSNormBackward", 5,
+		func(x [][]float64) float64 { return rmsNorm(x[0], x[1], x[2], 1e-3) }, 0,
+	},
+	{
+		"RMSNormBackward", 5,
 		func(x [][]float32) float64 {
 			inverse := float32(1 / math.Sqrt(SumSquares(x[3])/float64(len(x[3]))+1e-3))
 			RMSNormBackward(x[0], x[1], x[2], x[3], x[4], inverse)
 			return 0
 		},
-		func(x [][]float64) float64 { rmsNormGradient(x[0], x[1], x[2], x[3], x[4], 1e-3); return 0 }, 0},
-	{"Rotary", 4,
+		func(x [][]float64) float64 { rmsNormGradient(x[0], x[1], x[2], x[3], x[4], 1e-3); return 0 }, 0,
+	},
+	{
+		"Rotary", 4,
 		func(x [][]float32) float64 { active.rotary(x[0], x[1], x[2], x[3], -1); return 0 },
 		func(x [][]float64) float64 {
 			return each(x, func(i int) {
 				x[0][i], x[1][i] = x[0][i]*x[2][i]+x[1][i]*x[3][i], x[1][i]*x[2][i]-x[0][i]*x[3][i]
 			})
-		}, 0},
-	{"AdamW", 4,
+		}, 0,
+	},
+	{
+		"AdamW", 4,
 		func(x [][]float32) float64 { AdamW(x[0], x[1], x[2], x[3], adamWStep); return 0 },
-		func(x [][]float64) float64 { adamW(x[0], x[1], x[2], x[3]); return 0 }, 2},
+		func(x [][]float64) float64 { adamW(x[0], x[1], x[2], x[3]); return 0 }, 2,
+	},
 }
 
 func sum(x [][]float64, f func(i int) float64) (s float64) {
