@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ const qwenSystem = "You are Qwen, created by Alibaba Cloud. You are a helpful as
 
 // ChatML is the template of many models, Qwen's among them: <|im_start|>, role, line end, text, <|im_end|>, line end.
 // The last line end is left to the message that follows, so that a conversation ends as it does when it is sampled.
-func ChatML() Template {
+func ChatML() Template { //nolint:revive // the format's own name
 	return Template{
 		name: "chatml", special: []string{"<|im_start|>", "<|im_end|>"}, head: "<|im_start|>", tail: "{role}\n",
 		end: "<|im_end|>", others: true, between: "\n", optional: []string{"<|endoftext|>"},
@@ -85,7 +86,7 @@ func (t Template) Special() []string { return slices.Clone(t.special) }
 // Check returns an error naming the first special token of the template that the tokenizer lacks.
 func (t Template) Check(tok *Tokenizer) error {
 	if t.name == "" {
-		return fmt.Errorf("no template: take one from its constructor")
+		return errors.New("no template: take one from its constructor")
 	}
 	for _, s := range t.special {
 		if id, ok := tok.addedIDs[s]; !ok || tok.kinds[id] != special {

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,7 +145,7 @@ func (t *Tokenizer) setTokens(d definition) error {
 		t.tokens[id], t.kinds[id], t.ids[s] = s, learned, id
 	}
 	if len(t.ids) != len(d.tokens) {
-		return fmt.Errorf("two ids share a token")
+		return errors.New("two ids share a token")
 	}
 	for b := range 256 {
 		id, ok := t.ids[string([]byte{byte(b)})]

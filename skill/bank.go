@@ -93,7 +93,7 @@ func build(c bankContent, l Limits) (Bank, error) {
 
 func validate(s *Skill, l Limits) error {
 	if s.ID != "" && !name.MatchString(s.ID) {
-		return fmt.Errorf("the id is not made of at most 64 letters, digits, '_', '-' and '.'")
+		return errors.New("the id is not made of at most 64 letters, digits, '_', '-' and '.'")
 	}
 	if !name.MatchString(s.Category) {
 		return fmt.Errorf("the category %q is not made of at most 64 letters, digits, '_', '-' and '.'", s.Category)
@@ -116,7 +116,7 @@ func validate(s *Skill, l Limits) error {
 
 func validateMistake(m *Mistake) error {
 	if m.ID != "" && !name.MatchString(m.ID) {
-		return fmt.Errorf("the id is not made of at most 64 letters, digits, '_', '-' and '.'")
+		return errors.New("the id is not made of at most 64 letters, digits, '_', '-' and '.'")
 	}
 	var err error
 	for _, f := range []*string{&m.Description, &m.Why, &m.Remedy} {
@@ -125,7 +125,7 @@ func validateMistake(m *Mistake) error {
 		}
 	}
 	if m.Description == "" {
-		return fmt.Errorf("the description is missing")
+		return errors.New("the description is missing")
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func readSkillMD(text string) (Skill, error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	front, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok || !strings.HasPrefix(text, "---\n") {
-		return Skill{}, fmt.Errorf("no front matter between two lines of ---")
+		return Skill{}, errors.New("no front matter between two lines of ---")
 	}
 	fields, err := frontMatter(front)
 	if err != nil {
@@ -152,7 +152,7 @@ func readSkillMD(text string) (Skill, error) {
 		s.Title, _, _ = strings.Cut(title, "\n")
 	}
 	if s.Title == "" || s.Principle == "" {
-		return Skill{}, fmt.Errorf("no name or no description")
+		return Skill{}, errors.New("no name or no description")
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@ package skill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -45,7 +46,7 @@ func members(data []byte) ([]member, error) {
 		return nil, err
 	}
 	if rest := bytes.TrimSpace(data[d.InputOffset():]); len(rest) > 0 {
-		return nil, fmt.Errorf("text after the object")
+		return nil, errors.New("text after the object")
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package skill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -74,7 +75,7 @@ func ascii(data []byte) []byte {
 
 func decodeBank(data []byte, l Limits) (Bank, error) {
 	if !utf8.Valid(data) {
-		return Bank{}, fmt.Errorf("bank: not valid UTF-8")
+		return Bank{}, errors.New("bank: not valid UTF-8")
 	}
 	ms, err := members(data)
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *bankContent) take(m member) error {
 		c.archived, err = decodeList(m, decodeSkill)
 		for _, s := range c.archived {
 			if s.ID == "" && err == nil {
-				err = fmt.Errorf("an archived skill has no id")
+				err = errors.New("an archived skill has no id")
 			}
 		}
 		return err

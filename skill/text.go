@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -43,7 +44,7 @@ var markup = regexp.MustCompile(`</?[\pL_!?]|<\s*[|\x{FF5C}]|[|\x{FF5C}]\s*>|<<|
 // markup. limit counts characters; 0 means that the text must be empty.
 func clean(s string, limit int) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, utf8.RuneError) {
-		return "", fmt.Errorf("is not valid UTF-8")
+		return "", errors.New("is not valid UTF-8")
 	}
 	s = strings.Join(strings.Fields(s), " ")
 	for _, r := range s {

@@ -53,7 +53,7 @@ func victim(dir, at string, creating bool) int {
 	var r *Run
 	var err error
 	if creating {
-		r, err = create(ctx, dir, manifest(), clock(), steps)
+		_, err = create(ctx, dir, manifest(), clock(), steps)
 	} else if r, err = Open(ctx, dir, 0, clock()); err == nil {
 		r.disk = steps
 		rep, c, _ := round(&testing.T{}, 4)

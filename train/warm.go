@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ type warm struct {
 func newWarm(cfg Config, suite env.Suite, train []episode.Task, r rollout.Renderer) (*warm, error) {
 	coach, ok := suite.(env.Coach)
 	if !ok {
-		return nil, fmt.Errorf("a warm start needs a world whose tasks an expert can play; this one has none (set warm.updates to 0)")
+		return nil, errors.New("a warm start needs a world whose tasks an expert can play; this one has none (set warm.updates to 0)")
 	}
 	w := &warm{cfg: cfg.Warm, suite: suite, coach: coach, train: train}
 	w.demo = rollout.Demonstrator{

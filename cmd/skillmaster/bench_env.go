@@ -89,7 +89,7 @@ func (c *benchEnvCmd) measure(ctx context.Context, suite env.Suite, tasks []epis
 	defer func() {
 		for _, r := range open {
 			if r.env != nil {
-				r.env.Close()
+				_ = r.env.Close() // it is measured already
 			}
 		}
 	}()

@@ -3,6 +3,7 @@ package envtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -179,7 +180,7 @@ func (r *run) Step(ctx context.Context, a episode.Action) (episode.StepResult, e
 		return episode.StepResult{}, err
 	}
 	if r.closed {
-		return episode.StepResult{}, fmt.Errorf("step after close")
+		return episode.StepResult{}, errors.New("step after close")
 	}
 	if r.last.Done {
 		return r.last, nil

@@ -242,7 +242,7 @@ func noEOF(err error) error {
 func object(text []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, fmt.Errorf("not a JSON object (%v)", cmp.Or(err, fmt.Errorf("it begins with %v", open)))
+		return nil, fmt.Errorf("not a JSON object (%w)", cmp.Or(err, fmt.Errorf("it begins with %v", open)))
 	}
 	fields := map[string]json.RawMessage{}
 	for d.More() {
