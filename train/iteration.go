@@ -116,14 +116,14 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 // learn turns the groups into advantages and updates the policy.
 func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, verdicts [][]probe.Verdict, m map[string]float64) error {
 	cfg := t.Config.Learn
-	worldSuccess := t.Suite.Guide().SuccessReward
+	guide := t.Suite.Guide()
 	var streams streamTally
 	parts := make([][]grpo.Datum, cfg.Updates)
 	for u := range parts {
 		var ts []episode.Trajectory
 		var adv []grpo.Advantage
 		for g := u; g < len(groups); g += cfg.Updates {
-			returns := t.Config.Prices.returns(groups[g], verdicts[g], worldSuccess)
+			returns := t.Config.Prices.returns(groups[g], verdicts[g], guide.SuccessReward, guide.Horizon)
 			a, stats, err := grpo.Advantages(returns, cfg.Variant, cfg.options(t.Config.Prices))
 			if err != nil {
 				return fmt.Errorf("advantages of %s: %w", groups[g].Task.ID, err)

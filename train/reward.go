@@ -15,6 +15,7 @@ type Prices struct {
 	Success      float64 `json:"success"`      // an episode that succeeded, in place of the world's own reward for it
 	Malformed    float64 `json:"malformed"`    // taken for every reply without a well-formed action
 	Inadmissible float64 `json:"inadmissible"` // taken for every well-formed action that was not possible
+	Abandoned    float64 `json:"abandoned"`    // taken for every step that an episode the guard ended had left: giving up is no way to save fines
 
 	Call       float64 `json:"call"`       // exactly one valid call that came to something: kept, added, updated, retired
 	Unparsable float64 `json:"unparsable"` // no call, several, or not to be read
@@ -26,7 +27,7 @@ type Prices struct {
 // DefaultPrices are those of this project.
 func DefaultPrices() Prices {
 	return Prices{
-		Success: 10, Malformed: 0.1, Inadmissible: 0.1,
+		Success: 10, Malformed: 0.1, Inadmissible: 0.1, Abandoned: 0.1,
 		Call: 0.1, Unparsable: -1, Invalid: -0.5, Idle: -0.25, Utility: 1,
 	}
 }
@@ -36,16 +37,21 @@ func (p Prices) Validate() error {
 	if p.Success <= 0 {
 		return fmt.Errorf("prices.success is %v, it must be positive", p.Success)
 	}
-	if p.Malformed < 0 || p.Inadmissible < 0 || p.Utility < 0 {
-		return errors.New("prices.malformed, prices.inadmissible and prices.utility are taken or weighed: they cannot be negative")
+	if p.Malformed < 0 || p.Inadmissible < 0 || p.Abandoned < 0 || p.Utility < 0 {
+		return errors.New("prices.malformed, prices.inadmissible, prices.abandoned and prices.utility are taken or weighed: they cannot be negative")
 	}
 	return nil
 }
 
 // Action is the action return: the world's return scaled so that bare success (worldSuccess) is Success, less what
-// malformed and inadmissible actions cost.
-func (p Prices) Action(t episode.Trajectory, worldSuccess float64) float64 {
-	return t.EnvReturn/worldSuccess*p.Success - p.Malformed*float64(t.Malformed()) - p.Inadmissible*float64(t.Inadmissible())
+// malformed and inadmissible actions cost, and what giving up costs of a horizon of so many steps.
+func (p Prices) Action(t episode.Trajectory, worldSuccess float64, horizon int) float64 {
+	abandoned := 0
+	if t.Stop == episode.Degenerate {
+		abandoned = max(0, horizon-len(t.Steps))
+	}
+	return t.EnvReturn/worldSuccess*p.Success - p.Malformed*float64(t.Malformed()) - p.Inadmissible*float64(t.Inadmissible()) -
+		p.Abandoned*float64(abandoned)
 }
 
 // Review is the review return: format plus utility, and whether it was measured. An edit without a measured verdict has
@@ -71,10 +77,10 @@ func (p Prices) Review(t episode.Trajectory, v probe.Verdict) (value float64, me
 }
 
 // returns prices a group; verdicts by member.
-func (p Prices) returns(g episode.Group, verdicts []probe.Verdict, worldSuccess float64) []grpo.Returns {
+func (p Prices) returns(g episode.Group, verdicts []probe.Verdict, worldSuccess float64, horizon int) []grpo.Returns {
 	out := make([]grpo.Returns, len(g.Trajectories))
 	for i, t := range g.Trajectories {
-		out[i].Action = p.Action(t, worldSuccess)
+		out[i].Action = p.Action(t, worldSuccess, horizon)
 		out[i].Review, out[i].ReviewMeasured = p.Review(t, verdicts[i])
 		out[i].Turns = max(1, len(t.Steps))
 	}

@@ -15,11 +15,25 @@ func TestActionReturnByHand(t *testing.T) {
 	tr := episode.Trajectory{EnvReturn: 1, Steps: []episode.Step{
 		{Admissible: true}, {Admissible: false}, {Admissible: false, Malformed: true}, {Admissible: false}, {Admissible: true},
 	}}
-	if got := DefaultPrices().Action(tr, 1); math.Abs(got-(10-0.2-0.1)) > 1e-12 {
+	if got := DefaultPrices().Action(tr, 1, 50); math.Abs(got-(10-0.2-0.1)) > 1e-12 {
 		t.Errorf("got %v, want 10 less two inadmissible and one malformed action", got)
 	}
-	if got := DefaultPrices().Action(tr, 2); math.Abs(got-(5-0.3)) > 1e-12 {
+	if got := DefaultPrices().Action(tr, 2, 50); math.Abs(got-(5-0.3)) > 1e-12 {
 		t.Errorf("half of what success pays: got %v, want 4.7", got)
+	}
+}
+
+// To end an episode early by writing nonsense must not be cheaper than to go on and fail.
+func TestGivingUpSavesNothing(t *testing.T) {
+	fail := episode.Trajectory{Stop: episode.Horizon, Steps: make([]episode.Step, 50)} // fifty inadmissible actions
+	quit := episode.Trajectory{Stop: episode.Degenerate, Steps: []episode.Step{{Malformed: true}, {Malformed: true}, {Malformed: true}}}
+	p := DefaultPrices()
+	if a, b := p.Action(fail, 1, 50), p.Action(quit, 1, 50); b > a+1e-12 {
+		t.Errorf("giving up returns %v, failing %v", b, a)
+	}
+	p.Abandoned = 0
+	if got := p.Action(quit, 1, 50); math.Abs(got+0.3) > 1e-12 {
+		t.Errorf("with no price on it giving up returns %v, want -0.3", got)
 	}
 }
 
