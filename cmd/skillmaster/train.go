@@ -124,6 +124,7 @@ func (c *trainCmd) checkResume() error {
 		{"seed", c.Seed != nil},
 		{"iterations", c.Iterations != nil},
 		{"bank", c.Bank != ""},
+		{"warm-from", c.WarmFrom != ""},
 		{"print-config", c.PrintConfig},
 	} {
 		if f.given {
