@@ -75,13 +75,13 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 	if c.Run == "" {
 		c.Run = filepath.Join("runs", cfg.World.Name+"-"+time.Now().Format("20060102-150405"))
 	}
-	run, cfg, err := c.open(ctx, cfg, command, stderr)
+	run, cfg, w, err := c.open(ctx, cfg, command, stderr)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
 	started := time.Now()
-	t, from, err := c.trainer(ctx, run, cfg, stderr)
+	t, from, err := c.trainer(ctx, run, cfg, w, stderr)
 	if err == nil {
 		err = t.Run(ctx, from)
 	}
@@ -167,36 +167,31 @@ func (c *trainCmd) config() (runConfig, error) {
 	return cfg, nil
 }
 
-// open makes the run directory, or opens the one to go on with and takes its settings.
-func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, stderr io.Writer) (*store.Run, runConfig, error) {
+// world is an open world with its panels.
+type world struct {
+	suite  env.Suite
+	panels train.Panels
+}
+
+// open makes the run directory, or opens the one to go on with and takes its settings; and it opens the world.
+func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, stderr io.Writer) (*store.Run, runConfig, world, error) {
 	if c.Resume {
-		run, err := store.Open(ctx, c.Run, 0, time.Now)
-		if err != nil {
-			return nil, cfg, err
-		}
-		m, err := run.Manifest(ctx)
-		if err == nil {
-			cfg = runConfig{}
-			err = cfg.decode(m.Config)
-		}
-		if err != nil {
-			return nil, cfg, errors.Join(fmt.Errorf("settings of %s: %w", c.Run, err), run.Close())
-		}
-		return run, cfg, nil
+		return c.reopen(ctx)
 	}
-	_, panels, err := openWorld(cfg.World, c.Data)
+	suite, panels, err := openWorld(cfg.World, c.Data)
+	w := world{suite, panels}
 	if err != nil {
-		return nil, cfg, err
+		return nil, cfg, w, err
 	}
 	var bank skill.Bank
 	if c.Bank != "" {
 		if bank, err = readBank(c.Bank); err != nil {
-			return nil, cfg, err
+			return nil, cfg, w, err
 		}
 	}
 	b, err := cfg.JSON()
 	if err != nil {
-		return nil, cfg, err
+		return nil, cfg, w, err
 	}
 	m := store.Manifest{
 		Program: version, Config: b, Seed: episode.Seed(cfg.Train.Seed), World: describeWorld(cfg.World, panels), Command: command, Bank: bank,
@@ -206,29 +201,42 @@ func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, st
 	}
 	run, err := store.Create(ctx, c.Run, m, time.Now)
 	if errors.Is(err, store.ErrExists) {
-		return nil, cfg, fmt.Errorf("%w (to go on with it: --resume)", err)
+		return nil, cfg, w, fmt.Errorf("%w (to go on with it: --resume)", err)
 	}
 	if err == nil {
 		fmt.Fprintf(stderr, "run directory %s\n", c.Run)
 	}
-	return run, cfg, err
+	return run, cfg, w, err
+}
+
+// reopen opens the run to go on with, with its settings and its world.
+func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, error) {
+	var cfg runConfig
+	var w world
+	run, err := store.Open(ctx, c.Run, 0, time.Now)
+	if err != nil {
+		return nil, cfg, w, err
+	}
+	m, err := run.Manifest(ctx)
+	if err == nil {
+		err = cfg.decode(m.Config)
+	}
+	if err != nil {
+		return nil, cfg, w, errors.Join(fmt.Errorf("settings of %s: %w", c.Run, err), run.Close())
+	}
+	if w.suite, w.panels, err = openWorld(cfg.World, c.Data); err == nil {
+		err = samePanels(m, w.panels)
+	}
+	if err != nil {
+		return nil, cfg, w, errors.Join(err, run.Close())
+	}
+	return run, cfg, w, nil
 }
 
 // trainer wires the parts of a run, and says where to go on.
-func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
+func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w world, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
 	var from train.Checkpoint
-	suite, panels, err := openWorld(cfg.World, c.Data)
-	if err != nil {
-		return nil, from, err
-	}
-	m, err := run.Manifest(ctx)
-	if err != nil {
-		return nil, from, err
-	}
-	if err := samePanels(m, panels); err != nil {
-		return nil, from, err
-	}
-	tok, err := tokenizer(ctx, run, cfg, suite, panels)
+	tok, err := tokenizer(ctx, run, cfg, w.suite, w.panels)
 	if err != nil {
 		return nil, from, err
 	}
@@ -246,7 +254,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	}
 	switch {
 	case errors.Is(none, store.ErrNoCheckpoint) && cfg.WarmFrom != "":
-		if from, err = warmFrom(ctx, learner, cfg, panels); err != nil {
+		if from, err = warmFrom(ctx, learner, cfg, w.panels); err != nil {
 			return nil, from, err
 		}
 	case errors.Is(none, store.ErrNoCheckpoint):
@@ -276,7 +284,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, s
 	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: suite, Panels: panels, Learner: learner, Context: cfg.Model.Context, Reference: reference,
+		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: learner, Context: cfg.Model.Context, Reference: reference,
 		Tokenizer: tok, Template: chat.Plain(), Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
