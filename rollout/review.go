@@ -70,13 +70,13 @@ func (e *playing) review(ctx context.Context, answer complete) error {
 		r.Fault = "truncated: " + r.Fault
 	}
 	if call.Parsed() {
-		_, r.Outcome = e.bank.Apply(call.Edit, Permit(e.guide, e.tr))
+		_, r.Outcome = e.bank.Apply(call.Edit, Permit(e.tr))
 	}
 	e.tr.Review = &r
 	return nil
 }
 
 // Permit is what the review of a trajectory may edit: skills that were shown, in the task's category or in general.
-func Permit(g env.Guide, t episode.Trajectory) skill.Permission {
+func Permit(t episode.Trajectory) skill.Permission {
 	return skill.Permission{Shown: t.ShownSkills, Category: t.Task.Category}
 }

@@ -28,7 +28,6 @@ func Evaluate(ctx context.Context, p *rollout.Player, panel episode.Panel, bank 
 // returns the bank as it is at the end.
 func EvaluateOnline(ctx context.Context, p *rollout.Player, panel episode.Panel, bank skill.Bank, s episode.Seed) (Evaluation, skill.Bank, error) {
 	first := bank
-	guide := p.Suite.Guide()
 	ts := make([]episode.Trajectory, len(panel.Tasks))
 	for i, t := range panel.Tasks {
 		tr, err := p.PlayAndReview(ctx, rollout.Start{Task: t, Bank: bank, Seed: s.Derive("evaluate " + t.ID)})
@@ -37,7 +36,7 @@ func EvaluateOnline(ctx context.Context, p *rollout.Player, panel episode.Panel,
 		}
 		ts[i] = tr
 		if r := tr.Review; r != nil && changes(r.Outcome) {
-			bank, _ = bank.Apply(r.Edit, rollout.Permit(guide, tr))
+			bank, _ = bank.Apply(r.Edit, rollout.Permit(tr))
 		}
 	}
 	return evaluation(p, panel, first, s, ts, true), bank, nil

@@ -56,9 +56,8 @@ func (t *Trainer) candidate(bank skill.Bank, e skill.Edit, permit skill.Permissi
 
 // judge gives every edit of the groups a verdict, by group and member.
 func (t *Trainer) judge(ctx context.Context, p *rollout.Player, s *state, r *Report, seed episode.Seed) ([][]probe.Verdict, error) {
-	guide := t.Suite.Guide()
 	cfg := t.Config.Probe
-	cfg.Horizon = guide.Horizon
+	cfg.Horizon = t.Suite.Guide().Horizon
 	panel := byFamily(t.Panels.Probe)
 	verdicts := make([][]probe.Verdict, len(r.Groups))
 	var candidates []probe.Candidate
@@ -71,7 +70,7 @@ func (t *Trainer) judge(ctx context.Context, p *rollout.Player, s *state, r *Rep
 			if tr.Review == nil || !changes(tr.Review.Outcome) {
 				continue
 			}
-			c, ok := t.candidate(s.Bank, tr.Review.Edit, rollout.Permit(guide, tr), tr.Task.Family, panel)
+			c, ok := t.candidate(s.Bank, tr.Review.Edit, rollout.Permit(tr), tr.Task.Family, panel)
 			if !ok {
 				continue
 			}
