@@ -39,6 +39,9 @@ func (c *Chat) Complete(ctx context.Context, r Request) (Completion, error) {
 		return Completion{}, err
 	}
 	p := r.Sampling
+	if p.Allowed, err = c.allowed(r.Allowed); err != nil {
+		return Completion{}, err
+	}
 	p.Stop = slices.Clone(c.stop)
 	for _, id := range r.Sampling.Stop {
 		if !slices.Contains(p.Stop, id) {
@@ -55,6 +58,20 @@ func (c *Chat) Complete(ctx context.Context, r Request) (Completion, error) {
 	return Completion{
 		Text: c.Text(s.IDs), Prompt: shown, IDs: s.IDs, LogProbs: s.LogProbs, Stop: s.Stop, Version: s.Version,
 	}, nil
+}
+
+// allowed are the id sequences of replies, each once.
+func (c *Chat) allowed(replies []string) ([][]int32, error) {
+	var all [][]int32
+	for _, text := range replies {
+		ids := c.Encode(text)
+		if c.Text(ids) != text || slices.ContainsFunc(ids[:len(ids)-1], func(id int32) bool { return slices.Contains(c.stop, id) }) {
+			return nil, fmt.Errorf("the policy cannot say %q: the tokenizer would make another text of it", text)
+		}
+		all = append(all, ids)
+	}
+	slices.SortFunc(all, slices.Compare)
+	return slices.CompactFunc(all, slices.Equal), nil
 }
 
 // Prompt returns the ids that Complete would show after Prior, the start of the reply included. Where what the policy

@@ -49,6 +49,35 @@ func id(t *testing.T, tok *chat.Tokenizer, s string) int32 {
 	return i
 }
 
+// Allowed replies reach the sampler as the ids of each, once; one that cannot be said is refused.
+func TestChatAllows(t *testing.T) {
+	tok := chatTokenizer(t)
+	for _, tmpl := range []chat.Template{chat.Plain(), chat.Qwen()} {
+		s := &fakeSampler{}
+		c := NewChat(s, tok, tmpl)
+		ask := func(allowed ...string) error {
+			_, err := c.Complete(t.Context(), Request{
+				Messages: []chat.Message{{Role: chat.User, Text: "You see a shelf."}}, Allowed: allowed, Sampling: Sampling{MaxTokens: 9},
+			})
+			return err
+		}
+		if err := ask("look", "go to the shelf", "look"); err != nil {
+			t.Fatal(err)
+		}
+		want := [][]int32{c.Encode("look"), c.Encode("go to the shelf")}
+		slices.SortFunc(want, slices.Compare)
+		if got := s.asked[0].Allowed; !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%s: the sampler may say %v, want %v", tmpl.Name(), got, want)
+		}
+		if err := ask("go", "go \xff"); err == nil || !strings.Contains(err.Error(), "go ") {
+			t.Errorf("%s: a reply of bad bytes: %v", tmpl.Name(), err)
+		}
+		if err := ask(); err != nil || s.asked[1].Allowed != nil {
+			t.Errorf("%s: without a choice: %v, %v", tmpl.Name(), s.asked[1].Allowed, err)
+		}
+	}
+}
+
 // A conversation of several turns, each extending the last, is the rendering of the whole.
 func TestChatExtendsPrior(t *testing.T) {
 	tok := chatTokenizer(t)

@@ -21,6 +21,7 @@ type Request struct {
 	// again. Both are zero for a fresh prompt.
 	Prior    []int32
 	Seen     int
+	Allowed  []string // if any, the only replies there can be; Sampling.Allowed is left empty
 	Sampling Sampling
 }
 
@@ -31,7 +32,10 @@ type Sampling struct {
 	TopK        int     // 0: off
 	MaxTokens   int     // most ids to sample; must be positive
 	Stop        []int32 // ids that end the sample; the stop id is part of it
-	Seed        uint64  // of this sample alone: results do not depend on what else is sampled at the time
+	// Allowed, if any, are the only samples there can be: at each position the ids that go on with one of them compete.
+	// None may be empty or the beginning of another; one that is complete is Stopped.
+	Allowed [][]int32
+	Seed    uint64 // of this sample alone: results do not depend on what else is sampled at the time
 }
 
 // StopKind says why a sample ended.
@@ -47,9 +51,11 @@ const (
 // Sample is a sequence of sampled ids.
 type Sample struct {
 	IDs      []int32
-	LogProbs []float32 // of each id under the policy at temperature 1, natural log [len(IDs)]
-	Stop     StopKind
-	Version  int // of the weights that sampled
+	LogProbs []float32 // of each id under the policy at temperature 1 among all ids, natural log [len(IDs)]
+	// Among are the LogProbs among the ids that Sampling.Allowed left [len(IDs)]; nil where all were allowed.
+	Among   []float32
+	Stop    StopKind
+	Version int // of the weights that sampled
 }
 
 // Completion is what a policy wrote. A policy that has no token ids (a person, a message-only server) leaves Prompt,

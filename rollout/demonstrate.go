@@ -68,7 +68,7 @@ func (d *Demonstrator) step(ctx context.Context, e *playing, expert env.Expert, 
 	if list := e.now.Admissible; r.Float64() < d.Noise && len(list) > 0 {
 		action, noise = list[r.IntN(len(list))], true
 	}
-	if _, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, d.says(FormatAction(string(action)))); err != nil {
+	if _, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, nil, d.says(FormatAction(string(action)))); err != nil {
 		return err
 	}
 	e.tr.Turns[len(e.tr.Turns)-1].Noise = noise

@@ -54,7 +54,7 @@ func (e *playing) reviewText() string {
 // review takes the review turn and applies its edit, for the outcome, to the bank the episode was played under.
 func (e *playing) review(ctx context.Context, answer complete) error {
 	e.messages = append(e.messages, chat.Message{Role: chat.User, Text: e.reviewText()})
-	c, err := e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, answer)
+	c, err := e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	RetrieveBy skill.Retrieval `json:"retrieve_by"`
 	MaxSkills  int             `json:"max_skills"` // most skills in a prompt, 0: no limit; by prefix: most general ones
 	Malformed  int             `json:"malformed"`  // guard: so many malformed replies in a row end the episode
+	// Constrained lets the policy say admissible actions only, where the world lists them. It is for evaluation, and no
+	// setting of a run: what is learnt from must have been sampled freely.
+	Constrained bool `json:"-"`
 }
 
 // DefaultConfig suits a small policy that was trained from nothing.
@@ -181,7 +184,7 @@ func (e *playing) act(ctx context.Context, answer complete) error {
 			e.tr.Stop = episode.Horizon
 			break
 		}
-		c, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, answer)
+		c, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, e.allowed(), answer)
 		if err != nil {
 			return err
 		}
@@ -203,6 +206,18 @@ func (e *playing) act(ctx context.Context, answer complete) error {
 		}
 	}
 	return nil
+}
+
+// allowed are the replies that a constrained policy may give; none means all.
+func (e *playing) allowed() []string {
+	if !e.cfg.Constrained {
+		return nil
+	}
+	replies := make([]string, len(e.now.Admissible))
+	for i, a := range e.now.Admissible {
+		replies[i] = FormatAction(string(a))
+	}
+	return replies
 }
 
 // step sends one action to the world and shows its answer to the policy.
@@ -235,9 +250,9 @@ func (e *playing) step(ctx context.Context, a episode.Action, malformed bool) (e
 }
 
 // turn asks for one completion and appends it to the record and to the conversation.
-func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int, answer complete) (policy.Completion, error) {
+func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int, allowed []string, answer complete) (policy.Completion, error) {
 	c, err := answer(ctx, policy.Request{
-		Messages: e.messages, Prior: e.prior, Seen: e.seen,
+		Messages: e.messages, Prior: e.prior, Seen: e.seen, Allowed: allowed,
 		Sampling: policy.Sampling{
 			Temperature: e.cfg.Temperature, TopP: e.cfg.TopP, TopK: e.cfg.TopK, MaxTokens: maxTokens,
 			Seed: uint64(e.tr.Seed.Derive("turn", uint64(len(e.tr.Turns)))),

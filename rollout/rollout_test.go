@@ -30,7 +30,7 @@ func (h hall) Guide() env.Guide {
 }
 
 func (h hall) Open(context.Context, episode.Task, episode.Seed) (env.Env, episode.Observation, error) {
-	return &inHall{}, episode.Observation{Text: "A hall. Get out."}, nil
+	return &inHall{}, episode.Observation{Text: "A hall. Get out.", Admissible: []episode.Action{"look"}}, nil
 }
 
 var hallTask = episode.Task{ID: "hall/1", Family: "hall", Category: "halls", Goal: "get out"}
@@ -43,7 +43,7 @@ func (e *inHall) Step(_ context.Context, a episode.Action) (episode.StepResult, 
 		return episode.StepResult{}, errors.New("the roof came down")
 	case a == "look":
 		e.looked = true
-		return episode.StepResult{Observation: episode.Observation{Text: "A door."}, Admissible: true}, nil
+		return episode.StepResult{Observation: episode.Observation{Text: "A door.", Admissible: []episode.Action{"look", "out"}}, Admissible: true}, nil
 	case a == "out" && e.looked:
 		return episode.StepResult{Observation: episode.Observation{Text: "Outside."}, Reward: 1, Done: true, Success: true, Admissible: true}, nil
 	}
@@ -223,6 +223,24 @@ func TestPolicyMayNotChangeWithinAnEpisode(t *testing.T) {
 	}
 	if _, err := player(s).Play(t.Context(), Start{Task: hallTask}); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("got %v, want an error about the version", err)
+	}
+}
+
+// A constrained policy is given the admissible actions as replies, of action turns only.
+func TestConstrained(t *testing.T) {
+	s := says("<action>look</action>", "<action>out</action>", "")
+	p := player(s)
+	p.Config.Constrained = true
+	if _, err := p.PlayAndReview(t.Context(), Start{Task: hallTask}); err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, r := range s.Requests() {
+		got = append(got, r.Allowed)
+	}
+	want := [][]string{{"<action>look</action>"}, {"<action>look</action>", "<action>out</action>"}, nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("allowed replies (-want +got):\n%s", d)
 	}
 }
 

@@ -238,9 +238,9 @@ func (p *prepared) putEvaluations(ctx context.Context, tx *sql.Tx) error {
 
 // putEvaluation stores an evaluation; report and command may be nil.
 func putEvaluation(ctx context.Context, tx *sql.Tx, e train.Evaluation, actions []string, report, command any, made string) error {
-	done, err := tx.ExecContext(ctx, `INSERT INTO evaluations (report, panel, panel_hash, bank, policy_version, retrieval, online, seed, temperature, command, made)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		report, e.Panel, e.PanelHash, e.Bank, e.PolicyVersion, e.Retrieval, e.Online, seedText(uint64(e.Seed)), e.Temperature, command, made)
+	done, err := tx.ExecContext(ctx, `INSERT INTO evaluations (report, panel, panel_hash, bank, policy_version, retrieval, online, seed, temperature, constrained, command, made)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		report, e.Panel, e.PanelHash, e.Bank, e.PolicyVersion, e.Retrieval, e.Online, seedText(uint64(e.Seed)), e.Temperature, e.Constrained, command, made)
 	if err != nil {
 		return fmt.Errorf("evaluation of panel %s: %w", e.Panel, err)
 	}

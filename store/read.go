@@ -252,7 +252,7 @@ func (r *Run) Evaluations(ctx context.Context) ([]Evaluated, error) {
 	var out []Evaluated
 	err := r.read(ctx, func(tx *sql.Tx) (err error) {
 		out, err = query(ctx, tx, scanEvaluation, `SELECT id, coalesce(report, 0), panel, panel_hash, bank, policy_version, retrieval, online, seed,
-			temperature, coalesce(command, 'null'), made FROM evaluations ORDER BY id`)
+			temperature, constrained, coalesce(command, 'null'), made FROM evaluations ORDER BY id`)
 		for i := 0; i < len(out) && err == nil; i++ {
 			out[i].Results, err = query(ctx, tx, scanResult, `SELECT task, family, success, steps, env_return, inadmissible, malformed, stop, actions
 				FROM results WHERE evaluation = ? ORDER BY place`, out[i].ID)
@@ -265,7 +265,7 @@ func (r *Run) Evaluations(ctx context.Context) ([]Evaluated, error) {
 func scanEvaluation(rows *sql.Rows) (e Evaluated, err error) {
 	var seed, command, made string
 	if err := rows.Scan(&e.ID, &e.Report, &e.Panel, &e.PanelHash, &e.Bank, &e.PolicyVersion, &e.Retrieval, &e.Online, &seed,
-		&e.Temperature, &command, &made); err != nil {
+		&e.Temperature, &e.Constrained, &command, &made); err != nil {
 		return e, err
 	}
 	s, err := strconv.ParseUint(seed, 10, 64)
@@ -302,7 +302,7 @@ var digested = []string{
 	"SELECT report, in_group, member, outcome, record FROM trajectories ORDER BY report, in_group, member",
 	"SELECT report, place, record FROM judgements ORDER BY report, place",
 	"SELECT seq, report, kind, parent, hash, outcome, reason, record FROM commits ORDER BY seq",
-	`SELECT report, panel, panel_hash, bank, policy_version, retrieval, online, seed, temperature FROM evaluations
+	`SELECT report, panel, panel_hash, bank, policy_version, retrieval, online, seed, temperature, constrained FROM evaluations
 		WHERE report IS NOT NULL ORDER BY id`,
 	`SELECT e.report, r.place, r.task, r.success, r.steps, r.env_return, r.inadmissible, r.malformed, r.stop, r.actions
 		FROM results r JOIN evaluations e ON e.id = r.evaluation WHERE e.report IS NOT NULL ORDER BY e.id, r.place`,

@@ -12,7 +12,7 @@ import (
 	"skillmaster/skill"
 )
 
-// schema of format 1. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
+// schema of format 2. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
 const schema = `
 CREATE TABLE manifest (
 	id INTEGER PRIMARY KEY CHECK (id = 1), program TEXT NOT NULL, config TEXT NOT NULL, seed TEXT NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE commits ( -- report: the newest one when it was made; kind: edit (b
 CREATE TABLE evaluations ( -- report NULL: made apart from training
 	id INTEGER PRIMARY KEY, report INTEGER REFERENCES reports ON DELETE CASCADE, panel TEXT NOT NULL, panel_hash TEXT NOT NULL,
 	bank TEXT NOT NULL, policy_version INTEGER NOT NULL, retrieval INTEGER NOT NULL, online INTEGER NOT NULL,
-	seed TEXT NOT NULL, temperature REAL NOT NULL, command TEXT, made TEXT NOT NULL
+	seed TEXT NOT NULL, temperature REAL NOT NULL, constrained INTEGER NOT NULL, command TEXT, made TEXT NOT NULL
 ) STRICT;
 CREATE TABLE results (
 	evaluation INTEGER NOT NULL REFERENCES evaluations ON DELETE CASCADE, place INTEGER NOT NULL, task TEXT NOT NULL,

@@ -105,7 +105,7 @@ func round(t testing.TB, i int) (train.Report, *train.Checkpoint, func(io.Writer
 			{Group: 0, Member: 0, Edit: proposal(i - 2), Verdict: probe.NotMeasured("no probe task")},
 		}
 		r.Commits = []skill.Commit{{Parent: before.Hash(), Hash: bank.Hash(), Edit: proposal(i - 2), Outcome: skill.Added, Reason: "passed", Bank: bank}}
-		r.Evaluations = []train.Evaluation{{Panel: "valid", Seed: math.MaxUint64, Results: []train.Result{{Task: "t2", Family: "look", Success: true, Steps: 3, Stop: episode.Succeeded, Actions: []episode.Action{"a", "b"}}}}}
+		r.Evaluations = []train.Evaluation{{Panel: "valid", Seed: math.MaxUint64, Constrained: true, Results: []train.Result{{Task: "t2", Family: "look", Success: true, Steps: 3, Stop: episode.Succeeded, Actions: []episode.Action{"a", "b"}}}}}
 		c.Phase, c.Round, c.Best = train.Learning, i-1, []float64{0.5, 0.7, 0.7, 0.7, 0.7, 0.7}[i-2]
 	}
 	r.Bank, c.Bank = bank.Hash(), bank

@@ -50,7 +50,8 @@ func changes(o skill.Outcome) bool {
 func evaluation(p *rollout.Player, panel episode.Panel, bank skill.Bank, s episode.Seed, ts []episode.Trajectory, online bool) Evaluation {
 	e := Evaluation{
 		Panel: panel.Name, PanelHash: panel.Hash(), Bank: bank.Hash(), Retrieval: p.Config.Retrieval, Online: online,
-		PolicyVersion: -1, Seed: s, Temperature: p.Config.Temperature, Results: make([]Result, len(ts)),
+		PolicyVersion: -1, Seed: s, Temperature: p.Config.Temperature, Constrained: p.Config.Constrained,
+		Results: make([]Result, len(ts)),
 	}
 	for i, t := range ts {
 		e.PolicyVersion = max(e.PolicyVersion, t.PolicyVersion) // an episode without a turn has none

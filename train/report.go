@@ -66,7 +66,8 @@ type Evaluation struct {
 	Online        bool         `json:"online"` // the bank was edited while it was played
 	Seed          episode.Seed `json:"seed"`
 	Temperature   float64      `json:"temperature"`
-	Results       []Result     `json:"results"` // by task, in the panel's order
+	Constrained   bool         `json:"constrained"` // the policy chose among the admissible actions
+	Results       []Result     `json:"results"`     // by task, in the panel's order
 }
 
 // Result is one task of an evaluation.

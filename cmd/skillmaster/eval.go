@@ -28,6 +28,7 @@ type evalCmd struct {
 	Retrieval   string   `help:"Whether skills stand in the prompts: on or off." default:"on" enum:"on,off"`
 	Bank        string   `help:"frozen: the bank as it is; online: every review's edit counts from the next task on." default:"frozen" enum:"frozen,online"`
 	Checkpoint  string   `help:"latest, best (on the held-out panel) or warm (the end of the warm start)." default:"latest" enum:"latest,best,warm"`
+	Decoding    string   `help:"free, or constrained: the policy chooses among the admissible actions." default:"free" enum:"free,constrained"`
 	Temperature *float64 `help:"Sampling temperature; 0 is greedy. Default: the run's own."`
 	Seed        *uint64  `help:"Seed of the evaluation. Default: the run's."`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
@@ -151,7 +152,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if c.Temperature != nil {
 		p.Config.Temperature = *c.Temperature
 	}
-	p.Config.Retrieval = c.Retrieval == "on"
+	p.Config.Retrieval, p.Config.Constrained = c.Retrieval == "on", c.Decoding == "constrained"
 	seed := m.Seed
 	if c.Seed != nil {
 		seed = episode.Seed(*c.Seed)
@@ -214,8 +215,12 @@ func (c *evalCmd) print(stdout io.Writer, out []scored) error {
 		if s.Online {
 			bank = "online bank"
 		}
-		fmt.Fprintf(stdout, "panel %s %s, %s, %s %s, policy version %d, seed %d, temperature %g\n",
-			s.Panel, s.PanelHash, how, bank, s.Evaluation.Bank, s.PolicyVersion, s.Seed, s.Temperature)
+		decoding := "free-form"
+		if s.Constrained {
+			decoding = "constrained"
+		}
+		fmt.Fprintf(stdout, "panel %s %s, %s, %s %s, %s decoding, policy version %d, seed %d, temperature %g\n",
+			s.Panel, s.PanelHash, how, bank, s.Evaluation.Bank, decoding, s.PolicyVersion, s.Seed, s.Temperature)
 		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprint(w, "family\ttasks\tsuccess\tshare\t95 % interval\tsteps\tsteps when won\t\n")
 		for _, f := range s.Summaries {

@@ -38,6 +38,7 @@ func RunSampler(t *testing.T, l Limits, open func(t *testing.T) policy.Sampler) 
 	t.Run("conversation", s.conversation)
 	t.Run("score", s.score)
 	t.Run("stop", s.stop)
+	t.Run("allowed", s.allowed)
 	t.Run("limits", s.limits)
 	t.Run("refusals", s.refusals)
 	t.Run("cancellation", s.cancellation)
@@ -233,6 +234,72 @@ func (s samplerSuite) stop(t *testing.T) {
 	}
 }
 
+// allowed: every sample is one of the allowed ones, drawn in proportion to what the scores say.
+func (s samplerSuite) allowed(t *testing.T) {
+	sampler := s.open(t)
+	prompt := s.prompt(11, 6)
+	all := [][]int32{{3, 1, 2}, {3, 1, 0, 1}, {2}, {1, 1}, {3, 0}}
+	p := policy.Sampling{Temperature: 1, MaxTokens: 8, Allowed: all}
+	const draws = 400
+	count, chance := make([]int, len(all)), make([]float64, len(all))
+	for p.Seed = range draws {
+		got := sample(t, sampler, prompt, p)
+		i := slices.IndexFunc(all, func(ids []int32) bool { return slices.Equal(ids, got.IDs) })
+		if i < 0 || got.Stop != policy.Stopped || len(got.Among) != len(got.IDs) {
+			t.Fatalf("seed %d: got %+v, want one of %v, stopped, with a log-probability among them for each id", p.Seed, got, all)
+		}
+		count[i]++
+		sum := 0.0
+		for k, v := range got.Among {
+			if v < got.LogProbs[k] {
+				t.Fatalf("seed %d: id %d has log-probability %v among some and %v among all", p.Seed, k, v, got.LogProbs[k])
+			}
+			sum += float64(v)
+		}
+		chance[i] = math.Exp(sum)
+		if scorer, ok := sampler.(policy.Scorer); ok && count[i] == 1 {
+			s.agree(t, scorer, prompt, got)
+		}
+	}
+	total := 0.0
+	for i, p := range chance {
+		if count[i] == 0 {
+			t.Fatalf("%v was not drawn in %d draws: the test needs a model that finds it possible", all[i], draws)
+		}
+		total += p
+		if d := math.Sqrt(p * (1 - p) / draws); math.Abs(float64(count[i])/draws-p) > 4.5*d+1e-9 {
+			t.Errorf("%v was drawn %d times of %d, its probability is %v", all[i], count[i], draws, p)
+		}
+	}
+	if math.Abs(total-1) > 1e-4 {
+		t.Errorf("the probabilities of all allowed samples sum to %v", total)
+	}
+	p.Temperature = 0
+	if got, want := sample(t, sampler, prompt, p), sample(t, sampler, prompt, policy.Sampling{
+		Temperature: 1, TopK: 1, MaxTokens: 8, Allowed: all,
+	}); different(got, want) != "" {
+		t.Errorf("greedy among the allowed: %s", different(got, want))
+	}
+	p.MaxTokens, p.Allowed = 2, all[:1]
+	if got := sample(t, sampler, prompt, p); got.Stop != policy.Length || !slices.Equal(got.IDs, all[0][:2]) {
+		t.Errorf("cut after 2 ids: got %+v", got)
+	}
+}
+
+// agree checks a sample's log-probabilities against a scorer.
+func (s samplerSuite) agree(t *testing.T, scorer policy.Scorer, prompt []int32, got policy.Sample) {
+	t.Helper()
+	scores, err := scorer.Score(t.Context(), [][]int32{slices.Concat(prompt, got.IDs)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range scores[0][len(prompt):] {
+		if !(math.Abs(float64(v-got.LogProbs[k])) <= agreement) {
+			t.Errorf("%v: id %d was sampled with log-probability %v and scored %v", got.IDs, k, got.LogProbs[k], v)
+		}
+	}
+}
+
 func (s samplerSuite) limits(t *testing.T) {
 	sampler := s.open(t)
 	if got := sample(t, sampler, s.prompt(6, 3), policy.Sampling{Temperature: 1, MaxTokens: 4}); got.Stop != policy.Length || len(got.IDs) != 4 {
@@ -253,14 +320,17 @@ func (s samplerSuite) refusals(t *testing.T) {
 	sampler := s.open(t)
 	good := s.prompt(9, 3)
 	for name, j := range map[string]job{
-		"no tokens":            {good, policy.Sampling{}},
-		"negative tokens":      {good, policy.Sampling{MaxTokens: -1}},
-		"negative temperature": {good, policy.Sampling{MaxTokens: 1, Temperature: -1}},
-		"temperature of NaN":   {good, policy.Sampling{MaxTokens: 1, Temperature: math.NaN()}},
-		"top-p above 1":        {good, policy.Sampling{MaxTokens: 1, TopP: 1.5}},
-		"negative top-k":       {good, policy.Sampling{MaxTokens: 1, TopK: -1}},
-		"unknown id":           {[]int32{0, int32(s.Vocab)}, policy.Sampling{MaxTokens: 1}},
-		"negative id":          {[]int32{-1}, policy.Sampling{MaxTokens: 1}},
+		"no tokens":                    {good, policy.Sampling{}},
+		"negative tokens":              {good, policy.Sampling{MaxTokens: -1}},
+		"negative temperature":         {good, policy.Sampling{MaxTokens: 1, Temperature: -1}},
+		"temperature of NaN":           {good, policy.Sampling{MaxTokens: 1, Temperature: math.NaN()}},
+		"top-p above 1":                {good, policy.Sampling{MaxTokens: 1, TopP: 1.5}},
+		"negative top-k":               {good, policy.Sampling{MaxTokens: 1, TopK: -1}},
+		"unknown id":                   {[]int32{0, int32(s.Vocab)}, policy.Sampling{MaxTokens: 1}},
+		"negative id":                  {[]int32{-1}, policy.Sampling{MaxTokens: 1}},
+		"an empty choice":              {good, policy.Sampling{MaxTokens: 1, Allowed: [][]int32{{1}, {}}}},
+		"an unknown choice":            {good, policy.Sampling{MaxTokens: 1, Allowed: [][]int32{{int32(s.Vocab)}}}},
+		"a choice that begins another": {good, policy.Sampling{MaxTokens: 1, Allowed: [][]int32{{1}, {1, 2}}}},
 	} {
 		if got, err := sampler.Sample(t.Context(), j.prompt, j.p); err == nil {
 			t.Errorf("%s: got %+v, want an error", name, got)

@@ -66,6 +66,9 @@ func (s *Script) Complete(ctx context.Context, r policy.Request) (policy.Complet
 	if err != nil {
 		return policy.Completion{}, err
 	}
+	if len(r.Allowed) > 0 && !slices.Contains(r.Allowed, text) {
+		return policy.Completion{}, fmt.Errorf("the script says %q, the request allows %q", text, r.Allowed)
+	}
 	if !s.IDs {
 		return policy.Completion{Text: text, Stop: policy.Stopped, Version: s.Version}, nil
 	}

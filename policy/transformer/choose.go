@@ -2,6 +2,7 @@ package transformer
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -30,10 +31,62 @@ func checkSampling(p policy.Sampling, vocab int) error {
 	return nil
 }
 
+// choices are the samples that Sampling.Allowed left, sorted: a trie, a node of which is a range of them. The zero
+// choices are all samples.
+type choices struct {
+	left  [][]int32
+	depth int // ids that all of left begin with
+	next  []int32
+}
+
+func newChoices(allowed [][]int32, vocab int) (choices, error) {
+	if len(allowed) == 0 {
+		return choices{}, nil
+	}
+	left := slices.SortedFunc(slices.Values(allowed), slices.Compare)
+	for i, ids := range left {
+		if len(ids) == 0 {
+			return choices{}, errors.New("an allowed sample is empty")
+		}
+		if i > 0 && len(left[i-1]) <= len(ids) && slices.Equal(left[i-1], ids[:len(left[i-1])]) {
+			return choices{}, fmt.Errorf("allowed sample %v is the beginning of %v: nobody could tell where it ends", left[i-1], ids)
+		}
+		for _, id := range ids {
+			if id < 0 || int(id) >= vocab {
+				return choices{}, fmt.Errorf("allowed samples have id %d, which is outside the vocabulary of %d", id, vocab)
+			}
+		}
+		left[i] = slices.Clone(ids)
+	}
+	return choices{left: left}, nil
+}
+
+// ids are those that can come next, ascending.
+func (c *choices) ids() []int32 {
+	c.next = c.next[:0]
+	for _, ids := range c.left {
+		if id := ids[c.depth]; len(c.next) == 0 || c.next[len(c.next)-1] != id {
+			c.next = append(c.next, id)
+		}
+	}
+	return c.next
+}
+
+// take goes on to the choices that begin with id, one of ids.
+func (c *choices) take(id int32) {
+	first, _ := slices.BinarySearchFunc(c.left, id, func(ids []int32, id int32) int { return cmp.Compare(ids[c.depth], id) })
+	end, _ := slices.BinarySearchFunc(c.left, id+1, func(ids []int32, id int32) int { return cmp.Compare(ids[c.depth], id) })
+	c.left = c.left[first:end]
+	c.depth++
+}
+
+// made reports whether one of them is complete.
+func (c *choices) made() bool { return len(c.left) == 1 && c.depth == len(c.left[0]) }
+
 // chooser chooses ids from logits. It holds scratch only.
 type chooser struct {
-	e, tempered []float32
-	candidates  []candidate
+	e, tempered, allowed []float32
+	candidates           []candidate
 }
 
 type candidate struct {
@@ -47,8 +100,8 @@ type candidate struct {
 func (c *chooser) choose(z []float32, p policy.Sampling, r *rand.Rand) (int32, float32, error) {
 	e := room(&c.e, len(z))
 	q := exponentiate(e, z)
-	if math.IsNaN(q.logSum) || math.IsInf(q.logSum, 0) || math.IsInf(float64(q.most), 0) {
-		return 0, 0, fmt.Errorf("logits are not finite: largest %v, log Σ exp %v", q.most, q.logSum)
+	if err := q.check(); err != nil {
+		return 0, 0, err
 	}
 	var id int32
 	switch {
@@ -60,6 +113,32 @@ func (c *chooser) choose(z []float32, p policy.Sampling, r *rand.Rand) (int32, f
 		id = c.drawFromBest(c.temper(z, e, q.most, p.Temperature), p, r.Float64())
 	}
 	return id, float32(q.logProb(z[id])), nil
+}
+
+// chooseAmong is choose among some ids, ascending: the id, its log-probability at temperature 1 among all ids, and that
+// among the given ones.
+func (c *chooser) chooseAmong(z []float32, ids []int32, p policy.Sampling, r *rand.Rand) (id int32, free, among float32, err error) {
+	q := exponentiate(room(&c.e, len(z)), z)
+	if err := q.check(); err != nil {
+		return 0, 0, 0, err
+	}
+	allowed := room(&c.allowed, len(ids))
+	for i, id := range ids {
+		allowed[i] = z[id]
+	}
+	i, among, err := c.choose(allowed, p, r)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	return ids[i], float32(q.logProb(z[ids[i]])), among, nil
+}
+
+// check reports logits of which nothing can be drawn.
+func (d distribution) check() error {
+	if math.IsNaN(d.logSum) || math.IsInf(d.logSum, 0) || math.IsInf(float64(d.most), 0) {
+		return fmt.Errorf("logits are not finite: largest %v, log Σ exp %v", d.most, d.logSum)
+	}
+	return nil
 }
 
 // temper returns exp((z − max z)/temperature), given e, those at temperature 1.

@@ -95,6 +95,7 @@ var ErrClosed = errors.New("sampler is closed")
 type request struct {
 	ctx    context.Context
 	p      policy.Sampling
+	left   choices
 	random *rand.Rand
 	ids    []int32 // prompt, then what was sampled
 	prompt int     // length of the prompt
@@ -115,6 +116,10 @@ func (s *Sampler) Sample(ctx context.Context, prompt []int32, p policy.Sampling)
 	if err := checkSampling(p, c.Vocab); err != nil {
 		return policy.Sample{}, err
 	}
+	left, err := newChoices(p.Allowed, c.Vocab)
+	if err != nil {
+		return policy.Sample{}, err
+	}
 	if len(prompt) == 0 {
 		return policy.Sample{}, errors.New("prompt is empty: sampling needs at least one id to follow")
 	}
@@ -128,7 +133,7 @@ func (s *Sampler) Sample(ctx context.Context, prompt []int32, p policy.Sampling)
 		return policy.Sample{}, err
 	}
 	r := &request{
-		ctx: ctx, p: p, prompt: len(prompt), done: make(chan struct{}), sample: policy.Sample{Version: s.version},
+		ctx: ctx, p: p, left: left, prompt: len(prompt), done: make(chan struct{}), sample: policy.Sample{Version: s.version},
 		ids:    append(make([]int32, 0, min(len(prompt)+p.MaxTokens, c.Context)), prompt...),
 		random: rand.New(rand.NewPCG(p.Seed, sampleStream)),
 	}

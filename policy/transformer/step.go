@@ -173,7 +173,7 @@ func (w *worker) count(r *request, rows int) {
 
 // extend samples the next id.
 func (r *request) extend(logits []float32, c *chooser) {
-	id, logp, err := c.choose(logits, r.p, r.random)
+	id, logp, err := r.choose(logits, c)
 	if err != nil {
 		r.err = err
 		return
@@ -183,6 +183,19 @@ func (r *request) extend(logits []float32, c *chooser) {
 	r.sample.LogProbs = append(r.sample.LogProbs, logp)
 }
 
+// choose draws the next id among those that are left, and notes its log-probability among them.
+func (r *request) choose(logits []float32, c *chooser) (id int32, logp float32, err error) {
+	if r.left.left == nil {
+		return c.choose(logits, r.p, r.random)
+	}
+	id, logp, among, err := c.chooseAmong(logits, r.left.ids(), r.p, r.random)
+	if err == nil {
+		r.left.take(id)
+		r.sample.Among = append(r.sample.Among, among)
+	}
+	return id, logp, err
+}
+
 // over reports whether a request has come to its end, and notes why.
 func (r *request) over(context int) bool {
 	n := len(r.sample.IDs)
@@ -190,7 +203,7 @@ func (r *request) over(context int) bool {
 	case r.err != nil:
 	case r.ctx.Err() != nil:
 		r.err = r.ctx.Err()
-	case n > 0 && slices.Contains(r.p.Stop, r.sample.IDs[n-1]):
+	case n > 0 && slices.Contains(r.p.Stop, r.sample.IDs[n-1]), r.left.made():
 		r.sample.Stop = policy.Stopped
 	case n == r.p.MaxTokens:
 		r.sample.Stop = policy.Length
