@@ -9,10 +9,25 @@ import (
 
 // Admissible lists the actions possible now, sorted. Callers share the list and must not change it.
 func (s *State) Admissible() []episode.Action {
-	if s.admissible == nil {
-		s.admissible = s.appendCommands(make([]episode.Action, 0, s.aboutAdmissible()))
+	if s.admissible != nil {
+		return s.admissible
+	}
+	if s.held < 0 && !slices.ContainsFunc(s.text.here[s.location], s.touched) {
+		s.admissible = *s.text.untouched[s.location].get(s.commands)
+	} else {
+		s.admissible = s.commands()
 	}
 	return s.admissible
+}
+
+// touched tells whether a receptacle is not as it was at the start.
+func (s *State) touched(receptacle int16) bool {
+	l, r := &s.game.layout, int(receptacle)
+	return s.Opened(r) != s.game.first.opened(l).has(r) || !slices.Equal(s.sets.in(l, r), s.game.first.in(l, r))
+}
+
+func (s *State) commands() []episode.Action {
+	return slices.Clip(s.appendCommands(make([]episode.Action, 0, s.aboutAdmissible())))
 }
 
 // aboutAdmissible is a little more than the number of admissible actions, unless there is much to slice.

@@ -7,9 +7,17 @@ import (
 
 // answer is the text for a command that was just done.
 func (s *State) answer(c Command) string {
-	if c.Verb == VerbHelp {
+	switch {
+	case c.Verb == VerbHelp:
 		return helpText
+	case c.Verb == VerbGo && !s.touched(int16(c.Receptacle)):
+		return *s.text.arrivals[c.Receptacle].get(func() string { return s.say(c) })
+	default:
+		return s.say(c)
 	}
+}
+
+func (s *State) say(c Command) string {
 	s.buffer = s.appendAnswer(s.buffer[:0], c)
 	return string(s.buffer)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 // Family is one of the six kinds of task. The zero Family is none.
@@ -226,7 +225,7 @@ type Game struct {
 	inside                 [][2]int16 // object, vessel; ascending
 	layout                 layout
 	first                  slab // the state at the start
-	text                   [wordings]atomic.Pointer[phrases]
+	text                   [wordings]lazy[phrases]
 }
 
 // NewGame compiles a spec: it checks that the facts hang together, numbers and orders everything as the original

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"skillmaster/episode"
 )
@@ -33,6 +34,9 @@ const (
 // is first played and shared by its episodes.
 //
 // Commands of one verb sort as the names in them do: a blank, or the end, sorts below every letter of a name.
+//
+// Most places stay as they were at the start, in most episodes. What can be done and seen there with empty hands is kept
+// once it was made: making lists anew costs more in collecting garbage than all else in a step.
 type phrases struct {
 	wording Wording
 	intro   string
@@ -50,6 +54,22 @@ type phrases struct {
 	goHere                       [][]int16 // [location] the positions in goTo of the receptacles there, ascending
 
 	pickupable, toggleable, sliceable bitset
+
+	untouched []lazy[[]episode.Action] // [location] admissible actions
+	arrivals  []lazy[string]           // [receptacle] answers to going to it
+}
+
+// lazy is a value that is made when it is first asked for and shared from then on. It is safe for concurrent use: two
+// may make it at once, and agree on one.
+type lazy[T any] struct{ made atomic.Pointer[T] }
+
+func (l *lazy[T]) get(make func() T) *T {
+	if v := l.made.Load(); v != nil {
+		return v
+	}
+	v := make()
+	l.made.CompareAndSwap(nil, &v)
+	return l.made.Load()
 }
 
 // phrasesIn returns the phrases of a wording; FromFile stands for the game's own.
@@ -57,15 +77,14 @@ func (g *Game) phrasesIn(w Wording) *phrases {
 	if w == FromFile {
 		w = g.Wording
 	}
-	if p := g.text[w].Load(); p != nil {
-		return p
-	}
-	g.text[w].CompareAndSwap(nil, newPhrases(g, w))
-	return g.text[w].Load()
+	return g.text[w].get(func() phrases { return newPhrases(g, w) })
 }
 
-func newPhrases(g *Game, w Wording) *phrases {
-	p := &phrases{wording: w, named: make(map[string]int32, len(g.Receptacles)+len(g.Objects))}
+func newPhrases(g *Game, w Wording) phrases {
+	p := phrases{
+		wording: w, named: make(map[string]int32, len(g.Receptacles)+len(g.Objects)),
+		untouched: make([]lazy[[]episode.Action], len(g.Locations)), arrivals: make([]lazy[string], len(g.Receptacles)),
+	}
 	p.rank(g)
 	p.commands(g)
 	p.takes(g)
