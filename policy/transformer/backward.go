@@ -10,13 +10,14 @@ type backward struct {
 	dMixed matrix
 	dGU    matrix // of gateUp
 	dAct   matrix
+	dHeads []float32 // of one normed head [HeadDim]
 	packed []float32
 }
 
 func newBackward(c Config) backward {
 	return backward{
 		dx: newMatrix(c.Width), dh: newMatrix(c.Width), dQKV: newMatrix(c.qkvWidth()), dMixed: newMatrix(c.queryWidth()),
-		dGU: newMatrix(2 * c.Hidden), dAct: newMatrix(c.Hidden),
+		dGU: newMatrix(2 * c.Hidden), dAct: newMatrix(c.Hidden), dHeads: make([]float32, c.HeadDim),
 	}
 }
 
@@ -68,6 +69,9 @@ func (p *pass) backwardAttention(l, n int, y *layerLayout, grad []float32) {
 	p.attention.backward(a, b.dQKV, b.dMixed, n)
 	for i := range n {
 		p.w.rotary.turn(p.w.config, b.dQKV.row(i), i, -1)
+		if w.qNorm != nil {
+			p.backwardHeads(l, i, y, grad)
+		}
 		if w.bias != nil {
 			simd.Add(y.bias.of(grad), b.dQKV.row(i))
 		}
@@ -75,6 +79,22 @@ func (p *pass) backwardAttention(l, n int, y *layerLayout, grad []float32) {
 	w.qkv.backward(b.dh, b.dQKV, n)
 	w.qkv.gradient(y.qkv.of(grad), b.dQKV, a.h1, n, &b.packed)
 	p.backwardNorm(a.x, w.norm1, a.inv1, y.norm1.of(grad), n)
+}
+
+// backwardHeads takes the gradient of a row's normed queries and keys in dQKV to that of the raw ones.
+func (p *pass) backwardHeads(l, row int, y *layerLayout, grad []float32) {
+	c, a, w, dh := p.w.config, p.layers[l], &p.w.layers[l], p.back.dHeads
+	for h := range c.Heads + c.KVHeads {
+		at := h * c.HeadDim
+		dx := p.back.dQKV.row(row)[at : at+c.HeadDim]
+		copy(dh, dx)
+		clear(dx)
+		norm := y.qNorm
+		if h >= c.Heads {
+			norm = y.kNorm
+		}
+		simd.RMSNormBackward(dx, norm.of(grad), dh, a.raw.row(row)[at:at+c.HeadDim], w.headNorm(c, h), a.invHeads.row(row)[h])
+	}
 }
 
 // backwardNorm adds to dx the gradient that reaches x through its norm, from dh.

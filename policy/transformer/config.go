@@ -1,8 +1,8 @@
-// Package transformer is the embedded language model: a decoder in the style of Llama and Qwen2 that runs and learns on
+// Package transformer is the embedded language model: a decoder in the style of Llama and Qwen that runs and learns on
 // a CPU. It implements policy.Learner, policy.Sampler and policy.Scorer; it knows token ids and no text.
 //
 // The decoder is pre-norm: RMSNorm, rotary positions in Hugging Face's half-split layout, grouped-query attention,
-// SwiGLU, a tied or untied head. Left out: query-key norm, sliding windows, rotary scaling, dropout, mixture of experts.
+// SwiGLU, a tied or untied head. Query-key norm and rotary scaling as options. Left out: sliding windows, dropout, mixture of experts.
 //
 // Numbers are float32. The log-probability of a sequence is the same to the last bit whether it was sampled, scored or
 // trained on, whatever was in the batch with it, however many workers there were and whatever the caches held.
@@ -28,6 +28,34 @@ type Config struct {
 	NormEps  float64 `json:"norm_eps"`  // 0: 1e-6
 	Tied     bool    `json:"tied"`      // the head is the embedding
 	Bias     bool    `json:"bias"`      // queries, keys and values have a bias (Qwen2)
+	// QKNorm norms each head of queries and keys before it is turned (Qwen3).
+	QKNorm      bool        `json:"qk_norm,omitempty"`
+	RopeScaling RopeScaling `json:"rope_scaling,omitzero"`
+}
+
+// RopeScaling slows the rotary frequencies down for contexts longer than a model was first trained for, as Llama 3.1 does:
+// wavelengths above Original/LowFactor are stretched by Factor, those below Original/HighFactor are kept, and between
+// them the two are blended. The zero RopeScaling changes nothing.
+type RopeScaling struct {
+	Factor     float64 `json:"factor"`
+	LowFactor  float64 `json:"low_factor"`
+	HighFactor float64 `json:"high_factor"`
+	Original   int     `json:"original"` // context of the first training
+}
+
+// apply returns the scaled form of an angular frequency.
+func (s RopeScaling) apply(frequency float64) float64 {
+	if s == (RopeScaling{}) {
+		return frequency
+	}
+	turns := float64(s.Original) * frequency / (2 * math.Pi) // within the first context
+	kept := min(1, max(0, (turns-s.LowFactor)/(s.HighFactor-s.LowFactor)))
+	return frequency * (kept + (1-kept)/s.Factor)
+}
+
+func (s RopeScaling) valid() bool {
+	return s == (RopeScaling{}) ||
+		s.Factor >= 1 && s.LowFactor > 0 && s.HighFactor > s.LowFactor && s.HighFactor < maxSize && s.Original > 0 && s.Original <= maxSize
 }
 
 // Limits of a Config: far above what a CPU can train, low enough that no product of sizes overflows.
@@ -92,6 +120,9 @@ func (c Config) Validate() error {
 	if !(c.RopeBase > 1) || math.IsInf(c.RopeBase, 0) {
 		fault("rope_base is %v, it must be above 1", c.RopeBase)
 	}
+	if !c.RopeScaling.valid() {
+		fault("rope_scaling is %+v: factor must be at least 1, 0 < low_factor < high_factor, original in 1…%d", c.RopeScaling, maxSize)
+	}
 	if !(c.NormEps > 0 && c.NormEps < 1) {
 		fault("norm_eps is %v, it must be between 0 and 1", c.NormEps)
 	}
@@ -110,3 +141,6 @@ func (c Config) parameters() float64 {
 func (c Config) queryWidth() int { return c.Heads * c.HeadDim }
 func (c Config) keyWidth() int   { return c.KVHeads * c.HeadDim }
 func (c Config) qkvWidth() int   { return c.queryWidth() + 2*c.keyWidth() }
+
+// turnedWidth is that of what is turned: queries and keys.
+func (c Config) turnedWidth() int { return c.queryWidth() + c.keyWidth() }

@@ -13,19 +13,25 @@ type activations struct {
 	gateUp     matrix    // [n, 2·Hidden]
 	act        matrix    // silu(gate)·up
 	inv1, inv2 []float32 // inverse root mean squares of x and x2 [n]
+	raw        matrix    // queries and keys before their norm, and
+	invHeads   matrix    // the inverse root mean squares of their heads [n, Heads + KVHeads]; both only with QKNorm
 	lse        matrix    // log Σ exp(scores) of each row and head [n, Heads]
 }
 
 func newActivations(c Config) *activations {
-	return &activations{
+	a := &activations{
 		x: newMatrix(c.Width), h1: newMatrix(c.Width), qkv: newMatrix(c.qkvWidth()), mixed: newMatrix(c.queryWidth()),
 		x2: newMatrix(c.Width), h2: newMatrix(c.Width), gateUp: newMatrix(2 * c.Hidden), act: newMatrix(c.Hidden),
 		lse: newMatrix(c.Heads),
 	}
+	if c.QKNorm {
+		a.raw, a.invHeads = newMatrix(c.turnedWidth()), newMatrix(c.Heads+c.KVHeads)
+	}
+	return a
 }
 
 func (a *activations) grow(n int) {
-	for _, m := range []*matrix{&a.x, &a.h1, &a.qkv, &a.mixed, &a.x2, &a.h2, &a.gateUp, &a.act, &a.lse} {
+	for _, m := range []*matrix{&a.x, &a.h1, &a.qkv, &a.mixed, &a.x2, &a.h2, &a.gateUp, &a.act, &a.lse, &a.raw, &a.invHeads} {
 		m.grow(n)
 	}
 	if len(a.inv1) < n {
@@ -61,6 +67,10 @@ func (w *weights) enter(layer int, a *activations, positions []int) {
 		row := a.qkv.row(i)
 		if y.bias != nil {
 			simd.Add(row, y.bias)
+		}
+		if y.qNorm != nil {
+			copy(a.raw.row(i), row)
+			y.normHeads(w.config, row, a.invHeads.row(i))
 		}
 		w.rotary.turn(w.config, row, p, 1)
 	}

@@ -29,6 +29,7 @@ func (t tensor) decays() bool { return len(t.shape) > 1 }
 type layerLayout struct {
 	norm1, norm2 span
 	qkv, bias    span // rows of queries, keys, values
+	qNorm, kNorm span // of a head [HeadDim]
 	out          span
 	gateUp, down span // gateUp: rows of gates, then of ups
 }
@@ -56,6 +57,10 @@ func newLayout(c Config) *layout {
 		y.qkv = l.join(l.add(at("self_attn.q_proj.weight"), q, d), l.next(at("self_attn.k_proj.weight"), kv, d), l.next(at("self_attn.v_proj.weight"), kv, d))
 		if c.Bias {
 			y.bias = l.join(l.add(at("self_attn.q_proj.bias"), q), l.next(at("self_attn.k_proj.bias"), kv), l.next(at("self_attn.v_proj.bias"), kv))
+		}
+		if c.QKNorm {
+			y.qNorm = l.add(at("self_attn.q_norm.weight"), c.HeadDim)
+			y.kNorm = l.add(at("self_attn.k_norm.weight"), c.HeadDim)
 		}
 		y.out = l.add(at("self_attn.o_proj.weight"), d, q)
 		y.norm2 = l.add(at("post_attention_layernorm.weight"), d)

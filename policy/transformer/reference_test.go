@@ -14,6 +14,8 @@ var variants = map[string]Config{
 	"plain":   {Vocab: 37, Width: 20, Layers: 2, Heads: 2, Hidden: 27, Context: 200, Tied: true},
 	"grouped": {Vocab: 45, Width: 24, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 10, Hidden: 33, Context: 200, RopeBase: 500},
 	"qwen":    {Vocab: 70, Width: 16, Layers: 2, Heads: 4, KVHeads: 1, HeadDim: 34, Hidden: 18, Context: 200, Tied: true, Bias: true, NormEps: 1e-5},
+	"qwen3":   {Vocab: 41, Width: 18, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 12, Hidden: 21, Context: 200, Tied: true, QKNorm: true},
+	"scaled":  {Vocab: 31, Width: 16, Layers: 1, Heads: 2, HeadDim: 16, Hidden: 9, Context: 200, RopeScaling: RopeScaling{4, 1, 3, 64}},
 	"one":     {Vocab: 2, Width: 2, Layers: 1, Heads: 1, Hidden: 1, Context: 200, Bias: true},
 }
 
@@ -103,9 +105,34 @@ func (r reference) norm(name string, x []float64) []float64 {
 func (r reference) turn(x []float64, position int) {
 	half := len(x) / 2
 	for i := range half {
-		sin, cos := math.Sincos(float64(position) * math.Pow(r.c.RopeBase, -2*float64(i)/float64(len(x))))
+		sin, cos := math.Sincos(float64(position) * r.frequency(math.Pow(r.c.RopeBase, -2*float64(i)/float64(len(x)))))
 		x[i], x[i+half] = x[i]*cos-x[i+half]*sin, x[i+half]*cos+x[i]*sin
 	}
+}
+
+// frequency scales one as Llama 3.1 does, in its own terms.
+func (r reference) frequency(f float64) float64 {
+	s := r.c.RopeScaling
+	if s.Factor == 0 {
+		return f
+	}
+	wavelength, original := 2*math.Pi/f, float64(s.Original)
+	switch {
+	case wavelength < original/s.HighFactor:
+		return f
+	case wavelength > original/s.LowFactor:
+		return f / s.Factor
+	}
+	smooth := (original/wavelength - s.LowFactor) / (s.HighFactor - s.LowFactor)
+	return (1-smooth)*f/s.Factor + smooth*f
+}
+
+// head norms a head, if there is a norm, and turns it.
+func (r reference) head(norm string, x []float64, position int) {
+	if r.c.QKNorm {
+		copy(x, r.norm(norm, x))
+	}
+	r.turn(x, position)
 }
 
 // attend returns the attention of each position over those before it and itself.
@@ -155,10 +182,10 @@ func (r reference) logits(ids []int32) [][]float64 {
 			h := r.norm(at+"input_layernorm", x[t])
 			q[t], k[t], v[t] = r.linear(at+"self_attn.q_proj", h), r.linear(at+"self_attn.k_proj", h), r.linear(at+"self_attn.v_proj", h)
 			for o := 0; o < len(q[t]); o += c.HeadDim {
-				r.turn(q[t][o:o+c.HeadDim], t)
+				r.head(at+"self_attn.q_norm", q[t][o:o+c.HeadDim], t)
 			}
 			for o := 0; o < len(k[t]); o += c.HeadDim {
-				r.turn(k[t][o:o+c.HeadDim], t)
+				r.head(at+"self_attn.k_norm", k[t][o:o+c.HeadDim], t)
 			}
 		}
 		for t, mixed := range r.attend(q, k, v) {

@@ -11,6 +11,7 @@ import (
 type layerWeights struct {
 	norm1, norm2           []float32
 	bias                   []float32 // of queries, keys and values; nil: none
+	qNorm, kNorm           []float32 // of a head; nil: none
 	qkv, out, gateUp, down linear
 }
 
@@ -44,7 +45,9 @@ func (m *Model) snapshot(workers int) *weights {
 	w.embed, w.norm = slices.Clone(w.embed), slices.Clone(w.norm)
 	for i := range w.layers {
 		y := &w.layers[i]
-		y.norm1, y.norm2, y.bias = slices.Clone(y.norm1), slices.Clone(y.norm2), slices.Clone(y.bias)
+		for _, v := range []*[]float32{&y.norm1, &y.norm2, &y.bias, &y.qNorm, &y.kNorm} {
+			*v = slices.Clone(*v)
+		}
 	}
 	w.pack(m, (*linear).pack, workers)
 	return w
@@ -58,6 +61,9 @@ func (w *weights) alias(m *Model) {
 		y.norm1, y.norm2 = at.norm1.of(m.values), at.norm2.of(m.values)
 		if w.config.Bias {
 			y.bias = at.bias.of(m.values)
+		}
+		if w.config.QKNorm {
+			y.qNorm, y.kNorm = at.qNorm.of(m.values), at.kNorm.of(m.values)
 		}
 	}
 }
@@ -90,7 +96,7 @@ func newRotary(c Config) *rotary {
 	r := &rotary{half, make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)}
 	scale := 1 / math.Sqrt(float64(c.HeadDim))
 	for i := range half {
-		frequency := math.Pow(c.RopeBase, -2*float64(i)/float64(c.HeadDim))
+		frequency := c.RopeScaling.apply(math.Pow(c.RopeBase, -2*float64(i)/float64(c.HeadDim)))
 		for t := range c.Context {
 			sin, cos := math.Sincos(float64(t) * frequency)
 			r.cos[t*half+i], r.sin[t*half+i] = float32(cos), float32(sin)
@@ -107,7 +113,24 @@ func (r *rotary) turn(c Config, qkv []float32, position int, sign float32) {
 	for o := 0; o < keys; o += c.HeadDim {
 		simd.Rotary(qkv[o:o+c.HeadDim], r.queryCos[at:end], r.querySin[at:end], sign)
 	}
-	for o := keys; o < keys+c.keyWidth(); o += c.HeadDim {
+	for o := keys; o < c.turnedWidth(); o += c.HeadDim {
 		simd.Rotary(qkv[o:o+c.HeadDim], r.cos[at:end], r.sin[at:end], sign)
 	}
+}
+
+// normHeads norms each head of the queries and keys of a row that is not turned yet; inverse receives their inverse root
+// mean squares [Heads + KVHeads].
+func (y *layerWeights) normHeads(c Config, qkv, inverse []float32) {
+	for h := range c.Heads + c.KVHeads {
+		x := qkv[h*c.HeadDim:][:c.HeadDim]
+		inverse[h] = simd.RMSNorm(x, x, y.headNorm(c, h), float32(c.NormEps))
+	}
+}
+
+// headNorm is the norm's weight of a head, the queries' heads first.
+func (y *layerWeights) headNorm(c Config, h int) []float32 {
+	if h < c.Heads {
+		return y.qNorm
+	}
+	return y.kNorm
 }
