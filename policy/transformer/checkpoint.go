@@ -2,15 +2,12 @@ package transformer
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 )
@@ -18,14 +15,12 @@ import (
 // A checkpoint is one stream in the layout of safetensors (https://github.com/huggingface/safetensors, "Format"): the
 // length of a JSON header in 8 bytes little-endian, the header, the tensors' bytes. Tensors have Hugging Face's names
 // for Llama and Qwen2; AdamW's moments are called adamw.m.NAME and adamw.v.NAME. The header's __metadata__ holds
-// the keys below. All tensors are F32 and follow each other without gaps.
+// the keys below. All tensors are F32.
 const (
 	formatName    = "skillmaster transformer"
 	formatVersion = "1"
 	meanPrefix    = "adamw.m."
 	squarePrefix  = "adamw.v."
-	// maxHeader is that of the format's own reader.
-	maxHeader = 100_000_000
 )
 
 // metadata is what the header says of the whole.
@@ -33,20 +28,6 @@ type metadata struct {
 	config  Config
 	step    int // −1: weights only
 	version int
-}
-
-// entry is one tensor of a header.
-type entry struct {
-	DType   string   `json:"dtype"`
-	Shape   []int64  `json:"shape"`
-	Offsets [2]int64 `json:"data_offsets"` // into what follows the header
-}
-
-// store is a named tensor and where its numbers are.
-type store struct {
-	name   string
-	shape  []int
-	values []float32
 }
 
 // stores lists the tensors of a model over a flat vector; with no vector, their names and shapes.
@@ -150,123 +131,25 @@ func write(ctx context.Context, w io.Writer, meta metadata, all []store) error {
 	if meta.step >= 0 {
 		about["step"] = strconv.Itoa(meta.step)
 	}
-	header := map[string]any{"__metadata__": about}
-	var at int64
-	for _, s := range all {
-		e := entry{DType: "F32", Offsets: [2]int64{at, at + 4*int64(len(s.values))}}
-		for _, n := range s.shape {
-			e.Shape = append(e.Shape, int64(n))
-		}
-		header[s.name], at = e, e.Offsets[1]
-	}
-	text, err := json.Marshal(header) // keys are sorted
-	if err != nil {
-		return err
-	}
-	for len(text)%8 != 0 {
-		text = append(text, ' ')
-	}
-	if _, err := w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)); err != nil {
-		return err
-	}
-	return writeTensors(ctx, w, all)
+	return writeEntries(ctx, w, about, all)
 }
 
-func writeTensors(ctx context.Context, w io.Writer, all []store) error {
-	var buffer []byte
-	for _, s := range all {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for part := range slices.Chunk(s.values, 1<<14) {
-			buffer = buffer[:0]
-			for _, v := range part {
-				buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(v))
-			}
-			if _, err := w.Write(buffer); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// readHeader reads and checks a header by itself. The entries' sizes agree with their offsets and cover the data.
+// readHeader reads and checks the header of a checkpoint by itself.
 func readHeader(r io.Reader) (map[string]entry, metadata, error) {
-	var length [8]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, metadata{}, fmt.Errorf("length of the header: %w", err)
+	entries, about, err := readEntries(r)
+	if err != nil {
+		return nil, metadata{}, err
 	}
-	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxHeader {
-		return nil, metadata{}, fmt.Errorf("not a checkpoint: its header would have %d bytes, at most %d are possible", n, maxHeader)
-	}
-	var text bytes.Buffer // grows with what is really there
-	if _, err := io.CopyN(&text, r, int64(n)); err != nil {
-		return nil, metadata{}, fmt.Errorf("header of %d bytes: %w", n, noEOF(err))
-	}
-	fields, err := object(text.Bytes())
+	meta, err := readMetadata(about)
 	if err != nil {
 		return nil, metadata{}, fmt.Errorf("header: %w", err)
 	}
-	meta, err := readMetadata(fields["__metadata__"])
-	if err != nil {
-		return nil, metadata{}, fmt.Errorf("header: %w", err)
-	}
-	delete(fields, "__metadata__")
-	entries := make(map[string]entry, len(fields))
-	for name, raw := range fields {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		var e entry
-		if err := d.Decode(&e); err != nil {
-			return nil, metadata{}, fmt.Errorf("header: tensor %q: %w", name, err)
+	for name, e := range entries {
+		if e.DType != "F32" {
+			return nil, metadata{}, fmt.Errorf("header: tensor %q is of type %q, a checkpoint's are F32", name, e.DType)
 		}
-		entries[name] = e
-	}
-	if _, err := inOrder(entries); err != nil {
-		return nil, metadata{}, fmt.Errorf("header: %w", err)
 	}
 	return entries, meta, nil
-}
-
-// noEOF makes an end of the stream inside something an unexpected one.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// object splits a JSON object into its fields; a field that stands in it twice is an error.
-func object(text []byte) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, fmt.Errorf("not a JSON object (%w)", cmp.Or(err, fmt.Errorf("it begins with %v", open)))
-	}
-	fields := map[string]json.RawMessage{}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name := key.(string) // the decoder sees to it
-		if _, twice := fields[name]; twice {
-			return nil, fmt.Errorf("%q stands in it twice", name)
-		}
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return nil, fmt.Errorf("%q: %w", name, noEOF(err))
-		}
-		fields[name] = raw
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, noEOF(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON object")
-	}
-	return fields, nil
 }
 
 func readMetadata(raw json.RawMessage) (metadata, error) {
@@ -307,32 +190,6 @@ func readMetadata(raw json.RawMessage) (metadata, error) {
 	return meta, nil
 }
 
-// inOrder returns the names of the entries in the order of their data, which must be F32, of the size of their shapes,
-// and without gaps.
-func inOrder(entries map[string]entry) ([]string, error) {
-	names := slices.Sorted(maps.Keys(entries))
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(entries[a].Offsets[0], entries[b].Offsets[0]) })
-	var at int64
-	for _, name := range names {
-		e := entries[name]
-		if e.DType != "F32" {
-			return nil, fmt.Errorf("tensor %q is of type %q, only F32 can be read", name, e.DType)
-		}
-		size := int64(4)
-		for _, n := range e.Shape {
-			if n < 1 || n > maxSize || size > 4*maxParameters/n {
-				return nil, fmt.Errorf("tensor %q has the shape %v", name, e.Shape)
-			}
-			size *= n
-		}
-		if e.Offsets[0] != at || e.Offsets[1] != at+size {
-			return nil, fmt.Errorf("tensor %q of shape %v has the offsets %v, want [%d %d]", name, e.Shape, e.Offsets, at, at+size)
-		}
-		at += size
-	}
-	return names, nil
-}
-
 // checkEntries reports the first difference between the tensors that are there and those that are wanted.
 func checkEntries(entries map[string]entry, wanted []store) error {
 	for _, s := range wanted {
@@ -340,8 +197,8 @@ func checkEntries(entries map[string]entry, wanted []store) error {
 		if !there {
 			return fmt.Errorf("tensor %q is missing", s.name)
 		}
-		if !slices.EqualFunc(e.Shape, s.shape, func(a int64, b int) bool { return a == int64(b) }) {
-			return fmt.Errorf("tensor %q has the shape %v, want %v", s.name, e.Shape, s.shape)
+		if err := checkEntry(e, s); err != nil {
+			return err
 		}
 	}
 	if len(entries) == len(wanted) {
@@ -355,53 +212,6 @@ func checkEntries(entries map[string]entry, wanted []store) error {
 		if !known[name] {
 			return fmt.Errorf("tensor %q does not belong to the model", name)
 		}
-	}
-	return nil
-}
-
-// readTensors reads the data of all entries in order into the stores; entries without a store are skipped.
-func readTensors(ctx context.Context, r io.Reader, entries map[string]entry, all []store) error {
-	to := map[string][]float32{}
-	for _, s := range all {
-		to[s.name] = s.values
-	}
-	names, err := inOrder(entries)
-	if err != nil {
-		return err
-	}
-	buffer := make([]byte, 1<<16)
-	for _, name := range names {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		values, kept := to[name]
-		if !kept {
-			if _, err := io.CopyN(io.Discard, r, entries[name].Offsets[1]-entries[name].Offsets[0]); err != nil {
-				return fmt.Errorf("tensor %q: %w", name, noEOF(err))
-			}
-			continue
-		}
-		if err := readFloats(r, values, buffer); err != nil {
-			return fmt.Errorf("tensor %q: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func readFloats(r io.Reader, values []float32, buffer []byte) error {
-	for len(values) > 0 {
-		part := buffer[:min(len(buffer), 4*len(values))]
-		if _, err := io.ReadFull(r, part); err != nil {
-			return noEOF(err)
-		}
-		for i := range len(part) / 4 {
-			v := math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:]))
-			if v-v != 0 {
-				return fmt.Errorf("it holds %v", v)
-			}
-			values[i] = v
-		}
-		values = values[len(part)/4:]
 	}
 	return nil
 }

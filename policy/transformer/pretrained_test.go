@@ -1,0 +1,205 @@
+package transformer
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const pretrainedModels = "testdata/pretrained"
+
+// logits are those of the model at some positions of a sequence.
+func (m *Model) logits(ids []int32, every int) [][]float32 {
+	p := newScoringPass(m.snapshot(1))
+	p.forward(ids)
+	var out [][]float32
+	for t := 0; t < len(ids); t += every {
+		p.predict([]int{t + 1})
+		out = append(out, slices.Clone(p.head.logits.row(0)))
+	}
+	return out
+}
+
+// TestPretrained: models of every family give the logits that testdata/make_pretrained.py had from transformers.
+func TestPretrained(t *testing.T) {
+	var values struct {
+		IDs    []int32
+		Logits map[string][][]float32
+	}
+	if err := readJSON(filepath.Join(pretrainedModels, "values.json"), &values); err != nil {
+		t.Fatal(err)
+	}
+	if len(values.Logits) != 4 {
+		t.Fatalf("values of %d models, want 4", len(values.Logits))
+	}
+	for name, want := range values.Logits {
+		t.Run(name, func(t *testing.T) {
+			m, err := ReadPretrained(t.Context(), filepath.Join(pretrainedModels, name), PretrainedOptions{Context: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare := func(m *Model) {
+				for i, row := range m.logits(values.IDs, 23) {
+					for id, z := range row {
+						if !(math.Abs(float64(z-want[i][id])) <= 1e-4) {
+							t.Fatalf("position %d, id %d: logit %v, want %v", 23*i, id, z, want[i][id])
+						}
+					}
+				}
+			}
+			compare(m)
+			dir := filepath.Join(t.TempDir(), "again")
+			if err := m.WritePretrained(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+			again, err := ReadPretrained(t.Context(), dir, PretrainedOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.config != m.config || !slices.Equal(again.values, m.values) {
+				t.Errorf("written and read again it is another model: %+v, was %+v", again.config, m.config)
+			}
+			if err := m.WritePretrained(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "already") {
+				t.Errorf("written over a model: %v", err)
+			}
+		})
+	}
+}
+
+// copyModel copies a pretrained model so that a test can spoil it.
+func copyModel(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(pretrainedModels, name))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestPretrainedRefuses(t *testing.T) {
+	set := func(key string, value any) func(dir string) error {
+		return func(dir string) error {
+			path := filepath.Join(dir, configFile)
+			fields := map[string]any{}
+			if err := readJSON(path, &fields); err != nil {
+				return err
+			}
+			fields[key] = value
+			b, err := json.Marshal(fields)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, b, 0o600)
+		}
+	}
+	write := func(name, text string) func(dir string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
+	}
+	for want, spoil := range map[string]func(dir string) error{
+		"there is no config.json":     func(dir string) error { return os.Remove(filepath.Join(dir, configFile)) },
+		`model_type is "mixtral"`:     set("model_type", "mixtral"),
+		"quantised":                   set("quantization_config", map[string]int{"bits": 4}),
+		`hidden_act is "gelu"`:        set("hidden_act", "gelu"),
+		"attention_bias":              set("attention_bias", true),
+		"use_sliding_window":          set("use_sliding_window", true),
+		`of type "yarn"`:              set("rope_parameters", map[string]any{"rope_type": "yarn", "factor": 4}),
+		"llama3 and nothing more":     set("rope_parameters", map[string]any{"rope_type": "llama3"}),
+		"rope_scaling is":             set("rope_parameters", map[string]any{"rope_type": "llama3", "factor": 0.5}),
+		"want [48 25]":                set("hidden_size", 25),
+		"heads is 5":                  set("num_attention_heads", 5),
+		`"model.layers.2.`:            set("num_hidden_layers", 3),
+		"does not belong":             set("num_hidden_layers", 1),
+		"vocab is 0":                  set("vocab_size", 0),
+		"config.json: unexpected end": write(configFile, "{"),
+		"no such file":                func(dir string) error { return os.Remove(filepath.Join(dir, "model-00002-of-00002.safetensors")) },
+		"not a file beside it":        write(indexFile, `{"weight_map": {"a": "../x.safetensors"}}`),
+		"lists no file":               write(indexFile, `{}`),
+		"model-00001-of-00002.safetensors: length of the header": write("model-00001-of-00002.safetensors", "short"),
+		"a context of 300": nil,
+	} {
+		dir, o := copyModel(t, "llama"), PretrainedOptions{}
+		if spoil == nil {
+			o.Context = 300
+		} else if err := spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadPretrained(t.Context(), dir, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that says %q", err, want)
+		}
+	}
+}
+
+// TestPretrainedCut: a file that ends early anywhere is an error, never a model.
+func TestPretrainedCut(t *testing.T) {
+	dir := copyModel(t, "smollm")
+	path := filepath.Join(dir, weightsFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(whole); n += 1 + n/7 {
+		if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadPretrained(t.Context(), dir, PretrainedOptions{}); err == nil {
+			t.Fatalf("cut after %d of %d bytes: no error", n, len(whole))
+		}
+	}
+}
+
+func TestHalf(t *testing.T) {
+	for h, want := range map[uint16]float64{
+		0: 0, 1: 0x1p-24, 0x3ff: 0x3ffp-24, 0x400: 0x1p-14, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x3555: 0x555p-12,
+		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0x8001: -0x1p-24,
+	} {
+		if got := float64(fromHalf(h)); got != want {
+			t.Errorf("%#04x is %v, want %v", h, got, want)
+		}
+	}
+	if v := fromHalf(0x7e00); v == v {
+		t.Errorf("0x7e00 is %v, want NaN", v)
+	}
+}
+
+// FuzzReadEntries: whatever a file says of itself, reading it ends with entries that fit the data, or an error, and takes
+// no more memory than the file has bytes.
+func FuzzReadEntries(f *testing.F) {
+	for _, name := range slices.Sorted(maps.Keys(pretrainedFamilies)) {
+		paths, err := filepath.Glob(filepath.Join(pretrainedModels, name, "*.safetensors"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b[:8+binary.LittleEndian.Uint64(b)])
+		}
+	}
+	f.Add(append(binary.LittleEndian.AppendUint64(nil, 1<<60), '{'))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		entries, _, err := readEntries(strings.NewReader(string(b)))
+		if err != nil {
+			return
+		}
+		names, err := inOrder(entries)
+		if err != nil {
+			t.Fatalf("accepted, but %v", err)
+		}
+		var at int64
+		for _, name := range names {
+			if o := entries[name].Offsets; o[0] != at || o[1] <= at {
+				t.Fatalf("%s has the offsets %v after %d", name, o, at)
+			} else {
+				at = o[1]
+			}
+		}
+	})
+}
