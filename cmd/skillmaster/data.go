@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,9 +297,11 @@ type dataPackCmd struct {
 	To         string   `help:"Folder to write to." required:"" placeholder:"DIR"`
 	Form       string   `help:"packed: a file for each split; official: a folder for each game, which the original engine can play." default:"packed" enum:"packed,official"`
 	Split      []string `help:"Splits to write. Default: all." placeholder:"NAME"`
-	Games      int      `help:"Generated games of each split." default:"100"`
+	Games      int      `help:"Games of each split: generated ones (default 100), or so many real ones, evenly spread (default all)." default:"0"`
 	Seed       uint64   `help:"Seed of generated games." default:"0"`
 	Difficulty float64  `help:"Of generated games: 0, objects lie where they usually lie, to 1, anywhere they may." default:"0"`
+	Custom     float64  `help:"Of generated games: share of the things that lie where their house keeps them, usual or not." default:"0"`
+	House      uint64   `help:"Which house, with --custom." default:"1"`
 	Texts      string   `help:"Folder with alfred.pddl and alfred.twl2, for --form official. Default: alfworld/ or logic/ under --data." placeholder:"DIR"`
 }
 
@@ -345,20 +348,24 @@ func (c *dataPackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 }
 
 func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
+	if c.Games < 0 {
+		return nil, usage(errors.New("--games must not be negative"))
+	}
 	if c.Env == realGames {
 		return openSuite(gamesOf(c.Env), c.Data)
 	}
-	if c.Games < 1 {
-		return nil, usage(errors.New("--games must be positive"))
-	}
+	n := cmp.Or(c.Games, 100)
 	splits := map[string]int{}
 	for _, s := range c.Split {
-		splits[s] = c.Games
+		splits[s] = n
 	}
 	if len(splits) == 0 {
-		splits["train"] = c.Games
+		splits["train"] = n
 	}
-	suite, err := alfworld.NewGenerated(alfworld.GeneratedOptions{Splits: splits, Seed: episode.Seed(c.Seed), Difficulty: c.Difficulty})
+	suite, err := alfworld.NewGenerated(alfworld.GeneratedOptions{
+		Splits: splits, Seed: episode.Seed(c.Seed), Difficulty: c.Difficulty,
+		Custom: alfworld.Custom{Share: c.Custom, Seed: episode.Seed(c.House)},
+	})
 	return suite, usage(err)
 }
 
@@ -382,6 +389,13 @@ func (c *dataPackCmd) games(ctx context.Context, suite *alfworld.Suite, split st
 	tasks, err := suite.Tasks(split)
 	if err != nil {
 		return nil, usage(err)
+	}
+	if n := c.Games; n > 0 && n < len(tasks) {
+		all := tasks
+		tasks = make([]episode.Task, n)
+		for i := range tasks {
+			tasks[i] = all[i*len(all)/n]
+		}
 	}
 	games := make([]*alfworld.Game, len(tasks))
 	for i, t := range tasks {

@@ -55,6 +55,23 @@ func TestDataPack(t *testing.T) {
 	if err != nil || string(a) != string(b) {
 		t.Errorf("packed games packed again are others (%v)", err)
 	}
+	fewer, custom := filepath.Join(t.TempDir(), "fewer"), filepath.Join(t.TempDir(), "custom")
+	must(t, 0, "data", "pack", "--env", "alfworld", "--data", dir, "--games", "3", "--split", "train", "--to", fewer)
+	must(t, 0, "data", "pack", "--games", "6", "--custom", "0.8", "--split", "train", "--to", custom)
+	for folder, want := range map[string]int{fewer: 3, custom: 6} {
+		out, _ := must(t, 0, "data", "list", "--env", "alfworld", "--data", folder, "--json", "--tasks")
+		var rows []splitRow
+		if err := json.Unmarshal([]byte(out), &rows); err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 1 || rows[0].Games != want {
+			t.Errorf("%s: got %+v, want %d games", folder, rows, want)
+		}
+		if got := strings.Contains(rows[0].Tasks[0].ID, "gen-c0.8-1_"); got != (folder == custom) {
+			t.Errorf("%s: a game has the id %s", folder, rows[0].Tasks[0].ID)
+		}
+	}
+	must(t, 2, "data", "pack", "--games", "-1", "--to", filepath.Join(dir, "none"))
 	if _, errs := must(t, 1, "data", "pack", "--games", "6", "--to", dir); !strings.Contains(errs, "there already") {
 		t.Errorf("packing over it is answered with %q", errs)
 	}
@@ -143,6 +160,11 @@ func TestReplay(t *testing.T) {
 	foreign := write("foreign.json", []byte(`{"game":"x","kind":"test","reset":{"obs":"","adm":[]},"steps":[]}`))
 	if out, errs := must(t, 1, "replay", "--env", "household", foreign); !strings.Contains(errs, "no episode could be played") || !strings.Contains(out, "skipped") {
 		t.Errorf("a recording of another world is answered with %q", errs)
+	}
+	must(t, 0, "replay", "--env", "household", same, foreign)
+	must(t, 0, "replay", "--env", "household", "--all", same)
+	if _, errs := must(t, 1, "replay", "--env", "household", "--all", same, foreign); !strings.Contains(errs, "1 episodes could not") {
+		t.Errorf("an episode that cannot be played is answered with %q", errs)
 	}
 	must(t, 1, "replay", "--env", "household", filepath.Join(dir, "none"))
 }

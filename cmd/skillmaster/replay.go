@@ -19,6 +19,7 @@ type replayCmd struct {
 	Recordings []string `arg:"" optional:"" help:"Recordings, or folders of them. Default: golden/ and transcripts/ of the world under --data." placeholder:"PATH"`
 	Env        string   `help:"World that plays them." default:"alfworld" enum:"household,alfworld"`
 	Data       string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	All        bool     `help:"Fail if an episode cannot be played, as one of a game that is not there."`
 	JSON       bool     `help:"Print JSON." name:"json"`
 }
 
@@ -30,7 +31,8 @@ code 1 if there is one, or if nothing could be played.
 
 Examples:
   skillmaster replay --data ../shared/data
-  skillmaster replay --data ../shared/data traces/unseen.jsonl.gz --json`
+  skillmaster replay --data ../shared/data traces/unseen.jsonl.gz --json
+  skillmaster replay --data games --all recording.jsonl.gz   # of the games in folder games, see make alfworld-python`
 }
 
 // replayRow is what came of one file.
@@ -94,7 +96,7 @@ func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	return judgeReplays(rows)
+	return c.judge(rows)
 }
 
 // files are the recordings that were named, folders opened.
@@ -192,11 +194,12 @@ func printReplays(stdout io.Writer, rows []replayRow) error {
 	return nil
 }
 
-// judgeReplays is an error if a recording differs or nothing was played.
-func judgeReplays(rows []replayRow) error {
-	differ, episodes := 0, 0
+// judge is an error if a recording differs, or what should be played was not.
+func (c *replayCmd) judge(rows []replayRow) error {
+	differ, episodes, skipped := 0, 0, 0
 	for _, r := range rows {
 		episodes += r.Episodes
+		skipped += len(r.Skipped)
 		if r.First != nil {
 			differ++
 		}
@@ -206,6 +209,8 @@ func judgeReplays(rows []replayRow) error {
 		return fmt.Errorf("%d of %d recordings differ", differ, len(rows))
 	case episodes == 0:
 		return errors.New("no episode could be played: are these recordings of this world's games?")
+	case c.All && skipped > 0:
+		return fmt.Errorf("%d episodes could not be played", skipped)
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ type annotation struct {
 
 // WriteOfficial writes a game as a folder of the official layout under dir, which the original engine can play:
 // json_2.1.1/<id>/ with game.tw-pddl, initial_state.pddl and traj_data.json. The texts decide the wording; the game is
-// marked as solvable.
+// marked as solvable, and gets a shortest plan for a walkthrough if it has none in that wording.
 func WriteOfficial(dir string, g *Game, t Texts) error {
 	if strings.Count(g.ID, "/") != 2 || !filepath.IsLocal(filepath.FromSlash(g.ID)) {
 		return fmt.Errorf("write game %q: its id is not of the form split/task/trial", g.ID)
@@ -238,8 +238,12 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	walkthrough, err := g.walkthrough(t)
+	if err != nil {
+		return nil, err
+	}
 	problem, solvable := g.Problem(), true
-	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, g.Walkthrough})
+	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, walkthrough})
 	if err != nil {
 		return nil, err
 	}
@@ -255,4 +259,19 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 		return nil, err
 	}
 	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {"traj_data.json", trial}}, nil
+}
+
+// walkthrough is the game's own in the wording of the texts, or a shortest plan.
+func (g *Game) walkthrough(t Texts) ([]string, error) {
+	w, err := t.Wording()
+	if err != nil || g.Walkthrough != nil && w == g.Wording {
+		return g.Walkthrough, err
+	}
+	s := g.NewState(w)
+	plan, _ := s.Plan() // without one there is none to write
+	var commands []string
+	for _, c := range plan {
+		commands = append(commands, s.words(c))
+	}
+	return commands, nil
 }

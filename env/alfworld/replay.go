@@ -3,6 +3,7 @@ package alfworld
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -189,6 +190,7 @@ func idOf(gameFile string) string { return strings.TrimSuffix(gameFile, "/"+game
 type trace struct {
 	Game  string `json:"game"`
 	Kind  string `json:"kind"`
+	Limit int    `json:"limit"` // of its steps; 0: none
 	Reset struct {
 		Observation string           `json:"obs"`
 		Admissible  []episode.Action `json:"adm"`
@@ -204,7 +206,10 @@ type trace struct {
 }
 
 func (r *replayer) trace(ctx context.Context, t trace) error {
-	ok, err := r.open(idOf(t.Game), r.suite.o.Wording, unlimited)
+	if t.Limit < 0 {
+		return fmt.Errorf("a limit of %d steps: want one above 0, or 0 for none", t.Limit)
+	}
+	ok, err := r.open(idOf(t.Game), r.suite.o.Wording, cmp.Or(t.Limit, unlimited))
 	if !ok {
 		return err
 	}
