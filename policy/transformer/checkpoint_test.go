@@ -174,7 +174,7 @@ func TestLoadRefuses(t *testing.T) {
 			h["model.norm.w"] = h[norm]
 			delete(h, norm)
 		},
-		`of type "I64"`:              func(h map[string]json.RawMessage) { h[norm] = bytes.Replace(h[norm], []byte("F32"), []byte("I64"), 1) },
+		`of type "I64"`:               func(h map[string]json.RawMessage) { h[norm] = bytes.Replace(h[norm], []byte("F32"), []byte("I64"), 1) },
 		"unknown field":               set(norm, `{"dtype":"F32","shape":[16],"data_offsets":[0,64],"more":1}`),
 		"has the offsets":             set(norm, `{"dtype":"F32","shape":[16],"data_offsets":[0,64]}`),
 		"has the shape [-16]":         set(norm, `{"dtype":"F32","shape":[-16],"data_offsets":[0,64]}`),
