@@ -107,16 +107,15 @@ func splitRows(ctx context.Context, suite *alfworld.Suite, splits []string) ([]s
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		tasks, err := suite.Tasks(s)
+		c, err := suite.Scan(ctx, s, nil)
 		if err != nil {
 			return nil, err
 		}
-		skipped, err := suite.Skipped(s)
-		if err != nil {
-			return nil, err
+		if len(c.Broken) > 0 {
+			return nil, c.Broken[0]
 		}
-		rows[i] = splitRow{Split: s, Games: len(tasks), Families: map[string]int{}, Tasks: tasks, Skipped: leftOuts(skipped)}
-		for _, t := range tasks {
+		rows[i] = splitRow{Split: s, Games: len(c.Tasks), Families: map[string]int{}, Tasks: c.Tasks, Skipped: leftOuts(c.Skipped)}
+		for _, t := range c.Tasks {
 			rows[i].Families[t.Family]++
 		}
 	}

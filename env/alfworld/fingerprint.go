@@ -126,6 +126,31 @@ func (t Texts) sentence() (string, error) {
 	return sentence, nil
 }
 
+// fit gives texts in the wording of a game that is older than they are; others stay as they are.
+func (t Texts) fit(w Wording) (Texts, error) {
+	if w != Put || strings.Contains(t.Grammar, inWords[0][0]) {
+		return t, nil
+	}
+	for _, p := range inWords {
+		t.Grammar = strings.ReplaceAll(t.Grammar, p[1], p[0])
+	}
+	t.Grammar, _, _ = strings.Cut(t.Grammar, "action help {")
+	before, behind, _ := strings.Cut(t.Domain, "(:action help")
+	for depth := 1; depth > 0 && behind != ""; behind = behind[1:] {
+		switch behind[0] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+	}
+	t.Domain = before + behind
+	if got, err := t.Wording(); got != w {
+		return Texts{}, fmt.Errorf("put the rule texts in the wording before release 0.4: %w", err)
+	}
+	return t, nil
+}
+
 // with puts another sentence in.
 func (t Texts) with(sentence string) (Texts, error) {
 	if i := strings.IndexAny(sentence, "\"\\#{}[]|<>;\n"); i >= 0 || sentence == "" {

@@ -1,6 +1,7 @@
 package alfworld
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,12 +54,12 @@ func (j joined) Game(id string) (*Game, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNoGame, id)
 }
 
-// Skipped lists what a split leaves out.
-func (j joined) Skipped(split string) ([]Skipped, error) {
+// Scan implements Suite.Scan.
+func (j joined) Scan(ctx context.Context, split string, watch func(done, total int)) (Contents, error) {
 	for _, s := range j {
 		if slices.Contains(s.Splits(), split) {
-			return (&Suite{source: s}).Skipped(split)
+			return scan(ctx, s, split, watch)
 		}
 	}
-	return nil, fmt.Errorf("no split %q: there are %s", split, strings.Join(j.Splits(), ", "))
+	return Contents{}, fmt.Errorf("no split %q: there are %s", split, strings.Join(j.Splits(), ", "))
 }

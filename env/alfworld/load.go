@@ -2,9 +2,9 @@ package alfworld
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,102 +16,152 @@ import (
 	"skillmaster/episode"
 )
 
-// officialFolder is where the official layout keeps its splits.
-const officialFolder = "json_2.1.1"
-
 const packedSuffix = ".jsonl.gz"
 
 // folder is a source that reads each split when it is first asked for.
 type folder struct {
 	splits  map[string]*lazySplit
 	wording Wording // of the games, as far as one of them tells
+	texts   Texts   // zero if no game file carries released ones
 }
 
-// Wording is what the games speak; packed ones do not say, and are played in Move.
+// Wording is what the games speak.
 func (f *folder) Wording() Wording { return f.wording }
 
-// lazySplit is a split that is read at most once.
+// Texts are the rule texts of the game files.
+func (f *folder) Texts() (Texts, bool) { return f.texts, f.texts != Texts{} }
+
+// lazySplit is a split that is read when it is first asked for.
 type lazySplit struct {
 	name string
-	once sync.Once
-	read func() (games []*Game, skipped []Skipped, err error)
+	read func(ctx context.Context, watch watch) (found, error)
 
-	games   []*Game // sorted by id
-	skipped []Skipped
-	err     error
+	mu sync.Mutex
+	found
+	isRead bool
 }
 
+// found is what reading a split found.
+type found struct {
+	games   []*Game // sorted by id
+	skipped []Skipped
+	broken  []error // each names a file
+}
+
+// watch is told how many games of how many (0: not known) are read; nil if nobody wants to know.
+type watch func(done, total int)
+
 func openFolder(dir string) (*folder, error) {
-	f := &folder{splits: map[string]*lazySplit{}, wording: Move}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file: want a folder of games (skillmaster data import %s --to DIR reads an archive)", dir, dir)
+	}
 	for _, d := range []string{filepath.Join(dir, "alfworld"), dir} {
-		packed, err := filepath.Glob(filepath.Join(d, "*"+packedSuffix))
-		if err != nil {
-			return nil, fmt.Errorf("look for packed games: %w", err)
-		}
-		for _, path := range packed {
-			split := strings.TrimSuffix(filepath.Base(path), packedSuffix)
-			f.add(split, func() ([]*Game, []Skipped, error) { return readPackedFile(path) })
-		}
-		if len(packed) > 0 {
-			return f, nil
+		f, err := openPacked(d)
+		if f != nil || err != nil {
+			return f, err
 		}
 	}
-	official := filepath.Join(dir, officialFolder)
-	entries, err := os.ReadDir(official)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("look for official games: %w", err)
+	return openOfficial([]Layer{{Name: dir, FS: os.DirFS(dir)}})
+}
+
+// openPacked opens the packed games directly in a folder; nil if there are none.
+func openPacked(dir string) (*folder, error) {
+	packed, err := filepath.Glob(filepath.Join(dir, "*"+packedSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("look for packed games: %w", err)
 	}
-	for _, e := range entries {
-		if e.IsDir() {
-			f.add(e.Name(), func() ([]*Game, []Skipped, error) { return readOfficialSplit(official, e.Name()) })
-		}
+	if len(packed) == 0 {
+		return nil, nil
 	}
-	if len(f.splits) == 0 {
-		return nil, fmt.Errorf("no household games in %s: want <split>%s there or under alfworld/, or %s/<split>/ (give the folder that alfworld-download filled)",
-			dir, packedSuffix, officialFolder)
+	f := &folder{splits: map[string]*lazySplit{}, wording: packedWording(packed[0])}
+	for _, path := range packed {
+		f.add(strings.TrimSuffix(filepath.Base(path), packedSuffix), func(ctx context.Context, w watch) (found, error) {
+			return readPackedFile(ctx, path, w)
+		})
 	}
-	f.wording = officialWording(official, f.Splits())
 	return f, nil
 }
 
-func (f *folder) add(split string, read func() ([]*Game, []Skipped, error)) {
+func openOfficial(all layers) (*folder, error) {
+	roots, err := all.roots()
+	if err != nil {
+		return nil, err
+	}
+	splits, err := roots.folders(".")
+	if err != nil {
+		return nil, fmt.Errorf("look for official games: %w", err)
+	}
+	f := &folder{splits: map[string]*lazySplit{}}
+	for _, split := range splits {
+		f.add(split, func(ctx context.Context, w watch) (found, error) { return roots.readSplit(ctx, split, w) })
+	}
+	f.wording, f.texts = roots.texts(splits)
+	return f, nil
+}
+
+func (f *folder) add(split string, read func(context.Context, watch) (found, error)) {
 	f.splits[split] = &lazySplit{name: split, read: read}
 }
 
 // Splits names the splits there are.
 func (f *folder) Splits() []string { return slices.Sorted(maps.Keys(f.splits)) }
 
-func (f *folder) split(name string) (*lazySplit, error) {
+// scan reads a split, if that was not done before.
+func (f *folder) scan(ctx context.Context, name string, w watch) (*lazySplit, error) {
 	s := f.splits[name]
 	if s == nil {
 		return nil, fmt.Errorf("no split %q: there are %s", name, strings.Join(f.Splits(), ", "))
 	}
-	s.once.Do(func() {
-		s.games, s.skipped, s.err = s.read()
-		if s.err == nil {
-			s.err = s.order()
-		}
-		if s.err != nil {
-			s.games, s.skipped = nil, nil
-			s.err = fmt.Errorf("read split %s: %w", name, s.err)
-		}
-	})
-	return s, s.err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isRead {
+		return s, nil
+	}
+	got, err := s.read(ctx, w)
+	if err != nil {
+		return nil, fmt.Errorf("read split %s: %w", name, err)
+	}
+	s.found, s.isRead = got, true
+	s.order()
+	return s, nil
+}
+
+// split is a split that can be played: nothing in it is damaged, and something is left of it.
+func (f *folder) split(name string) (*lazySplit, error) {
+	s, err := f.scan(context.Background(), name, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(s.broken) == 1:
+		return nil, fmt.Errorf("read split %s: %w", name, s.broken[0])
+	case len(s.broken) > 1:
+		return nil, fmt.Errorf("read split %s: %w (and %d more errors: skillmaster data verify lists them)", name, s.broken[0], len(s.broken)-1)
+	case len(s.games) == 0 && len(s.skipped) > 0:
+		return nil, fmt.Errorf("split %s has no game that can be played: %d are left out, the first, %s, because: %s", name, len(s.skipped), s.skipped[0].ID, s.skipped[0].Reason)
+	}
+	return s, nil
 }
 
 // order sorts what was read and sees that ids are given once.
-func (s *lazySplit) order() error {
-	slices.SortFunc(s.skipped, func(a, b Skipped) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(s.games, func(a, b *Game) int { return cmp.Compare(a.ID, b.ID) })
+func (s *lazySplit) order() {
+	slices.SortStableFunc(s.skipped, func(a, b Skipped) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(s.games, func(a, b *Game) int { return cmp.Compare(a.ID, b.ID) })
 	for i, g := range s.games {
 		if i > 0 && s.games[i-1].ID == g.ID {
-			return fmt.Errorf("game %s is there twice", g.ID)
+			s.broken = append(s.broken, fmt.Errorf("game %s is there twice", g.ID))
 		}
 		if !strings.HasPrefix(g.ID, s.name+"/") {
-			return fmt.Errorf("game %s is of another split", g.ID)
+			s.broken = append(s.broken, fmt.Errorf("game %s is of another split", g.ID))
 		}
 	}
-	return nil
+}
+
+func (s *lazySplit) tasks() []episode.Task {
+	tasks := make([]episode.Task, len(s.games))
+	for i, g := range s.games {
+		tasks[i] = g.task(s.name)
+	}
+	return tasks
 }
 
 // Tasks lists a split.
@@ -120,11 +170,7 @@ func (f *folder) Tasks(split string) ([]episode.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks := make([]episode.Task, len(s.games))
-	for i, g := range s.games {
-		tasks[i] = g.task(split)
-	}
-	return tasks, nil
+	return s.tasks(), nil
 }
 
 // Game finds a game by its id, which starts with the split's name.
@@ -144,13 +190,19 @@ func (f *folder) Game(id string) (*Game, error) {
 	return s.games[i], nil
 }
 
-// Skipped lists what a split leaves out.
-func (f *folder) Skipped(split string) ([]Skipped, error) {
-	s, err := f.split(split)
+// Scan implements Suite.Scan.
+func (f *folder) Scan(ctx context.Context, split string, watch func(done, total int)) (Contents, error) {
+	s, err := f.scan(ctx, split, watch)
 	if err != nil {
-		return nil, err
+		return Contents{}, err
 	}
-	return slices.Clone(s.skipped), nil
+	c := Contents{Tasks: s.tasks(), Skipped: slices.Clone(s.skipped), Broken: slices.Clone(s.broken)}
+	for _, g := range s.games {
+		if len(g.Annotations) > 0 {
+			c.Annotated++
+		}
+	}
+	return c, nil
 }
 
 // outcome is what came of reading one game: a game, a reason to skip it, or an error.
@@ -168,35 +220,57 @@ func judge(id string, g *Game, err error) outcome {
 	return outcome{game: g, err: err}
 }
 
-// inParallel runs work for 0…n−1 on all processors.
-func inParallel(n int, work func(i int)) {
+// inParallel runs work for 0…n−1 on all processors, fewer if the context ends.
+func inParallel(ctx context.Context, n int, w watch, work func(i int)) error {
 	var wait sync.WaitGroup
 	next := make(chan int)
+	count := counter{watch: w, total: n}
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for i := range next {
 				work(i)
+				count.add()
 			}
 		})
 	}
-	for i := range n {
+	for i := 0; i < n && ctx.Err() == nil; i++ {
 		next <- i
 	}
 	close(next)
 	wait.Wait()
+	return ctx.Err()
 }
 
-// gather parts outcomes; the first error in order wins.
-func gather(all []outcome) (games []*Game, skipped []Skipped, err error) {
+// counter counts for a watch. It is safe for concurrent use.
+type counter struct {
+	watch watch
+	total int
+
+	mu   sync.Mutex
+	done int
+}
+
+func (c *counter) add() {
+	if c.watch == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	c.watch(c.done, c.total)
+}
+
+// gather parts outcomes.
+func gather(all []outcome) (f found) {
 	for _, o := range all {
 		switch {
 		case o.err != nil:
-			return nil, nil, o.err
+			f.broken = append(f.broken, o.err)
 		case o.skipped != nil:
-			skipped = append(skipped, *o.skipped)
+			f.skipped = append(f.skipped, *o.skipped)
 		default:
-			games = append(games, o.game)
+			f.games = append(f.games, o.game)
 		}
 	}
-	return games, skipped, nil
+	return f
 }

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"skillmaster/episode"
 )
@@ -54,14 +58,14 @@ func TestAllReleasedGamesLoad(t *testing.T) {
 		t.Errorf("splits: got %q, want %q", got, want)
 	}
 	for _, split := range splitsAtHand(t) {
-		tasks, err := s.Tasks(split)
+		got, err := s.Scan(t.Context(), split, nil)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		skipped, err := s.Skipped(split)
-		if err != nil || len(skipped) > 0 {
-			t.Errorf("%s: skipped %v (%v)", split, skipped, err)
+		tasks := got.Tasks
+		if len(got.Skipped) > 0 || len(got.Broken) > 0 || got.Annotated != len(tasks) {
+			t.Errorf("%s: skipped %v, broken %v, %d with people's sentences", split, got.Skipped, got.Broken, got.Annotated)
 		}
 		if want := releasedCounts[split]; len(tasks) != want {
 			t.Errorf("%s: got %d games, want %d", split, len(tasks), want)
@@ -84,6 +88,13 @@ func kitchens(t testing.TB, ids ...string) []*Game {
 	return games
 }
 
+func inWording(t testing.TB, g *Game, w Wording) *Game {
+	t.Helper()
+	s := g.Spec()
+	s.Wording = w
+	return mustGame(t, s)
+}
+
 func packed(t testing.TB, games []*Game) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -97,9 +108,11 @@ const kitchenTask = "pick_clean_then_place_in_recep-Apple-None-Fridge-7"
 
 func TestPackedRoundTrip(t *testing.T) {
 	want := kitchens(t, "valid_seen/"+kitchenTask+"/trial_1", "valid_seen/"+kitchenTask+"/trial_2")
-	got, skipped, err := readPacked(bytes.NewReader(packed(t, want)))
-	if err != nil || len(skipped) > 0 || len(got) != len(want) {
-		t.Fatalf("got %d games, skipped %v, %v; want %d games", len(got), skipped, err, len(want))
+	want[1] = inWording(t, want[1], Put)
+	read, err := readPacked(t.Context(), bytes.NewReader(packed(t, want)), nil)
+	got := read.games
+	if err != nil || len(read.skipped)+len(read.broken) > 0 || len(got) != len(want) {
+		t.Fatalf("got %d games, skipped %v, broken %v, %v; want %d games", len(got), read.skipped, read.broken, err, len(want))
 	}
 	for i := range want {
 		if !reflect.DeepEqual(got[i].Spec(), want[i].Spec()) {
@@ -141,11 +154,12 @@ func TestPackedRefuses(t *testing.T) {
 		"cut-off problem":   {gz(strings.Replace(good, "(:goal", "", 1)), "line 1: game s/a/1: problem line"},
 		"cut off":           {gz(good, good)[:200], "complete"},
 		"something between": {gz(good, "", good), "line 2"},
+		"another wording":   {gz(strings.Replace(good, `"task"`, `"wording":"say","task"`, 1)), "no such wording"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			games, _, err := readPacked(bytes.NewReader(c.file))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %d games and error %v, want one with %q", len(games), err, c.want)
+			got, err := readPacked(t.Context(), bytes.NewReader(c.file), nil)
+			if err != nil || len(got.broken) == 0 || !strings.Contains(errors.Join(got.broken...).Error(), c.want) {
+				t.Errorf("got %d games, broken %v, %v, want one with %q", len(got.games), got.broken, err, c.want)
 			}
 		})
 	}
@@ -154,8 +168,73 @@ func TestPackedRefuses(t *testing.T) {
 func TestPackedCutOffAnywhere(t *testing.T) {
 	whole := packed(t, kitchens(t, "valid_seen/"+kitchenTask+"/trial_1"))
 	for i := range whole {
-		if games, _, err := readPacked(bytes.NewReader(whole[:i])); err == nil {
-			t.Fatalf("the first %d of %d bytes read as %d games", i, len(whole), len(games))
+		if got, err := readPacked(t.Context(), bytes.NewReader(whole[:i]), nil); err != nil || len(got.broken) == 0 {
+			t.Fatalf("the first %d of %d bytes read as %d games (%v)", i, len(whole), len(got.games), err)
+		}
+	}
+}
+
+// TestPackedGoesOn reads what is whole of a file with damaged lines, and names each of them.
+func TestPackedGoesOn(t *testing.T) {
+	problem, err := json.Marshal(mustGame(t, kitchen()).Problem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(id string) string {
+		return `{"id":"` + id + `","task":"t.","pddl_problem":` + string(problem) + `}`
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "train"+packedSuffix)
+	if err := os.WriteFile(path, gz(good("train/a/1"), "hello", good("train/a/2"), "{", good("train/a/2"), good("valid/a/3")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	got, err := s.Scan(t.Context(), "train", func(done, _ int) { read = max(read, done) })
+	if err != nil || len(got.Tasks) != 4 || read != 6 {
+		t.Errorf("got %d tasks of %d lines, %v", len(got.Tasks), read, err)
+	}
+	for i, want := range []string{path + ": line 2", path + ": line 4", "train/a/2 is there twice", "valid/a/3 is of another split"} {
+		if i >= len(got.Broken) || !strings.Contains(got.Broken[i].Error(), want) {
+			t.Errorf("broken: got %v, want number %d to say %q", got.Broken, i, want)
+		}
+	}
+	if _, err := s.Tasks("train"); err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), "3 more") {
+		t.Errorf("a split with damaged lines is answered with %v", err)
+	}
+}
+
+// TestScanStops reads a split again after a scan that was stopped.
+func TestScanStops(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteOfficial(dir, kitchens(t, "train/"+kitchenTask+"/trial_1")[0], texts(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "valid"+packedSuffix), packed(t, kitchens(t, "valid/"+kitchenTask+"/trial_1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	official, err := OpenLayers([]Layer{{dir, os.DirFS(dir)}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := Open(dir, Options{}) // sees the packed games alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for split, s := range map[string]*Suite{"train": official, "valid": both, "valid and train": both.With(official)} {
+		split, _, _ = strings.Cut(split, " ")
+		if _, err := s.Scan(stopped, split, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: a stopped scan says %v", split, err)
+		}
+	}
+	for split, s := range map[string]*Suite{"train": official, "valid": both} {
+		if got, err := s.Scan(t.Context(), split, nil); err != nil || len(got.Tasks) != 1 {
+			t.Errorf("%s: got %d tasks, %v", split, len(got.Tasks), err)
 		}
 	}
 }
@@ -165,9 +244,9 @@ func TestPackedSkipsUnsupported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	games, skipped, err := readPacked(bytes.NewReader(gz(`{"id":"s/a/1","task":"t.","pddl_problem":` + string(problem) + `}`)))
-	if err != nil || len(games) > 0 || len(skipped) != 1 || skipped[0].ID != "s/a/1" || !strings.Contains(skipped[0].Reason, "unsupported task type") {
-		t.Errorf("got %d games, skipped %v, %v", len(games), skipped, err)
+	got, err := readPacked(t.Context(), bytes.NewReader(gz(`{"id":"s/a/1","task":"t.","pddl_problem":`+string(problem)+`}`)), nil)
+	if skipped := got.skipped; err != nil || len(got.games)+len(got.broken) > 0 || len(skipped) != 1 || skipped[0].ID != "s/a/1" || !strings.Contains(skipped[0].Reason, "unsupported task type") {
+		t.Errorf("got %d games, skipped %v, broken %v, %v", len(got.games), skipped, got.broken, err)
 	}
 }
 
@@ -176,22 +255,29 @@ func FuzzPacked(f *testing.F) {
 	f.Add(gz(`{"id":"s/a/1","task":"t.","pddl_problem":""}`))
 	f.Add([]byte{0x1f, 0x8b})
 	f.Fuzz(func(t *testing.T, file []byte) {
-		games, _, err := readPacked(bytes.NewReader(file))
-		if err != nil && games != nil {
-			t.Errorf("%d games with error %v", len(games), err)
+		got, err := readPacked(t.Context(), bytes.NewReader(file), nil)
+		if err != nil {
+			t.Error(err)
 		}
-		for _, g := range games {
+		for _, g := range got.games {
 			g.NewState(FromFile).Admissible()
 		}
 	})
 }
 
-// TestOfficialRoundTrip writes folders of the official layout in both wordings and reads them again.
+// TestOfficialRoundTrip writes folders of the official layout in both wordings, from texts of several ages, reads them
+// again and packs them: nothing is lost on the way.
 func TestOfficialRoundTrip(t *testing.T) {
 	now := texts(t)
 	dir := t.TempDir()
 	games := kitchens(t, "valid_seen/"+kitchenTask+"/trial_1", "valid_seen/"+kitchenTask+"/trial_2", "train/"+kitchenTask+"/trial_3")
-	for i, ts := range []Texts{now, now.old(), now.released()} {
+	games[1] = inWording(t, games[1], Put)
+	lamp := kitchen()
+	lamp.ID, lamp.Task, lamp.Wording = "valid_train/look_at_obj_in_light-Bowl-None-DeskLamp-301/trial_4", "look at bowl under the desklamp.", Put
+	lamp.Goal = Goal{Family: LookInLight, Object: "Bowl", Target: "DeskLamp", NearLamp: true}
+	lamp.Scene, lamp.Walkthrough = "FloorPlan301", []string{"go to countertop 1", "use desklamp 1", "take bowl 1 from countertop 1"}
+	games = append(games, mustGame(t, lamp))
+	for i, ts := range []Texts{now, now.old(), now.released(), now.released()} {
 		if err := WriteOfficial(dir, games[i], ts); err != nil {
 			t.Fatal(err)
 		}
@@ -200,24 +286,146 @@ func TestOfficialRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.Splits(), []string{"train", "valid_seen"}; !slices.Equal(got, want) {
+	if got, want := s.Splits(), []string{"train", "valid_seen", "valid_train"}; !slices.Equal(got, want) {
 		t.Errorf("splits: got %q, want %q", got, want)
 	}
-	for i, w := range []Wording{Move, Put, Move} {
-		got, err := s.Game(games[i].ID)
+	for _, want := range games {
+		got, err := s.Game(want.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := games[i].Spec()
-		want.Wording, want.Annotations = w, nil // people's sentences are in a file that is not read
-		if w == Put {                           // its own speaks as games do today
-			want.Walkthrough = []string{
-				"go to cabinet 1", "open cabinet 1", "take apple 2 from cabinet 1", "go to sinkbasin 1", "clean apple 2 with sinkbasin 1",
+		if !reflect.DeepEqual(got.Spec(), want.Spec()) {
+			t.Errorf("official: got %+v\nwant %+v", got.Spec(), want.Spec())
+		}
+		again, err := readPacked(t.Context(), bytes.NewReader(packed(t, []*Game{got})), nil)
+		if err != nil || len(again.games) != 1 || !reflect.DeepEqual(again.games[0].Spec(), want.Spec()) {
+			t.Errorf("packed: got %+v, %v\nwant %+v", again, err, want.Spec())
+		}
+	}
+	ts, ok := s.Texts()
+	if w, err := ts.Wording(); !ok || err != nil || w != Move {
+		t.Errorf("texts of the game files: %v, %v, %v", ok, w, err)
+	}
+}
+
+// TestOfficialOldTexts puts a game of today in the words of before, its walkthrough too.
+func TestOfficialOldTexts(t *testing.T) {
+	dir := t.TempDir()
+	g := kitchens(t, "train/"+kitchenTask+"/trial_1")[0]
+	if err := WriteOfficial(dir, g, texts(t).old()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Game(g.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := g.Spec()
+	want.Wording = Put
+	want.Walkthrough = []string{
+		"go to cabinet 1", "open cabinet 1", "take apple 2 from cabinet 1", "go to sinkbasin 1", "clean apple 2 with sinkbasin 1",
+	}
+	if !reflect.DeepEqual(got.Spec(), want) {
+		t.Errorf("got %+v\nwant %+v", got.Spec(), want)
+	}
+}
+
+// TestOfficialFolders finds the games from wherever somebody points, and says what it saw if there are none.
+func TestOfficialFolders(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "alf")
+	g := kitchens(t, "train/"+kitchenTask+"/trial_1")[0]
+	if err := WriteOfficial(dir, g, texts(t)); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, officialFolder)
+	for _, at := range []string{top, dir, root} {
+		s, err := Open(at, Options{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if tasks, err := s.Tasks("train"); err != nil || len(tasks) != 1 || tasks[0].ID != g.ID {
+			t.Errorf("%s: got %v, %v", at, tasks, err)
+		}
+	}
+	if err := os.Rename(root, filepath.Join(dir, "json_2.1.3")); err != nil {
+		t.Fatal(err)
+	}
+	root = filepath.Join(dir, "json_2.1.3")
+	if s, err := Open(dir, Options{}); err != nil {
+		t.Error(err)
+	} else if _, err := s.Game(g.ID); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "x.zip"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(root, "train"), filepath.Join(root, "other")); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{
+		filepath.Join(root, "other"):              "the folder of one split",
+		filepath.Join(root, "other", kitchenTask): "there are trial_1/",
+		root:                         "there are other/, x.zip (skillmaster data import " + root + "/x.zip",
+		filepath.Join(root, "x.zip"): "is a file",
+		filepath.Join(root, "none"):  "no such file",
+	} {
+		if _, err := Open(at, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want one with %q", at, err, want)
+		}
+	}
+}
+
+// TestOfficialLayers reads the release's two archives over each other, and not what claims to be larger than a game.
+func TestOfficialLayers(t *testing.T) {
+	dir := t.TempDir()
+	g := kitchens(t, "train/"+kitchenTask+"/trial_1")[0]
+	if err := WriteOfficial(dir, g, texts(t)); err != nil {
+		t.Fatal(err)
+	}
+	apart := func(names ...string) fstest.MapFS {
+		m := fstest.MapFS{"__MACOSX/json_2.1.1/train/x": {}}
+		for _, name := range names {
+			b, err := os.ReadFile(filepath.Join(dir, officialFolder, g.ID, name))
+			if err != nil {
+				t.Fatal(err)
 			}
+			m[officialFolder+"/"+g.ID+"/"+name] = &fstest.MapFile{Data: b}
 		}
-		if !reflect.DeepEqual(got.Spec(), want) {
-			t.Errorf("got %+v\nwant %+v", got.Spec(), want)
-		}
+		return m
+	}
+	game, data := Layer{"game.zip", apart(gameFileName)}, Layer{"data.zip", apart(trialFileName)}
+	for name, c := range map[string]struct {
+		trees     []Layer
+		annotated int
+		wrong     string
+	}{
+		"both":      {[]Layer{game, data}, 1, ""},
+		"turned":    {[]Layer{data, game}, 1, ""},
+		"game only": {[]Layer{game}, 0, ""},
+		"data only": {[]Layer{data}, 0, "no game.tw-pddl"},
+		"bomb": {[]Layer{{"bomb.zip", fstest.MapFS{
+			officialFolder + "/" + g.ID + "/" + gameFileName: {Data: make([]byte, largestFile+1)},
+		}}, data}, 0, "bomb.zip/json_2.1.1/" + g.ID + "/game.tw-pddl: it has more than 16 MB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := OpenLayers(c.trees, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Scan(t.Context(), "train", nil)
+			if err != nil || got.Annotated != c.annotated {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			_, err = s.Tasks("train")
+			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("got error %v, want %q", err, c.wrong)
+			}
+		})
 	}
 }
 
@@ -262,16 +470,23 @@ func TestOfficialWalkthroughsWin(t *testing.T) {
 func TestGuideSpeaksAsTheGamesDo(t *testing.T) {
 	for w, ts := range map[Wording]Texts{Move: texts(t), Put: texts(t).old()} {
 		dir := t.TempDir()
-		if err := WriteOfficial(dir, kitchens(t, "train/"+kitchenTask+"/trial_1")[0], ts); err != nil {
+		g := inWording(t, kitchens(t, "train/"+kitchenTask+"/trial_1")[0], w)
+		if err := WriteOfficial(dir, g, ts); err != nil {
+			t.Fatal(err)
+		}
+		again := t.TempDir()
+		if err := os.WriteFile(filepath.Join(again, "train"+packedSuffix), packed(t, []*Game{g}), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for forced, want := range map[Wording]Wording{FromFile: w, Move: Move, Put: Put} {
-			s, err := Open(dir, Options{Wording: forced})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Contains(s.Guide().Rules, "put OBJECT in/on RECEPTACLE"); got != (want == Put) {
-				t.Errorf("files say %v, options %v: got rules %q", w, forced, s.Guide().Rules)
+			for _, dir := range []string{dir, again} {
+				s, err := Open(dir, Options{Wording: forced})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Contains(s.Guide().Rules, "put OBJECT in/on RECEPTACLE"); got != (want == Put) {
+					t.Errorf("files say %v, options %v: got rules %q", w, forced, s.Guide().Rules)
+				}
 			}
 		}
 	}
@@ -312,10 +527,11 @@ func TestOfficialSkips(t *testing.T) {
 	if err != nil || len(tasks) != 1 || !strings.HasSuffix(tasks[0].ID, "/e") {
 		t.Fatalf("got tasks %v, %v; want the one that is whole", tasks, err)
 	}
-	skipped, err := s.Skipped("train")
+	got, err := s.Scan(t.Context(), "train", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	skipped := got.Skipped
 	want := map[string]string{
 		"a": "not marked as solvable", "b": "not marked as solvable", "c": "grammar differs", "d": "unsupported task type",
 		"f": "unsupported task type", "g": "unsupported task type", "h": "no game.tw-pddl",
@@ -343,20 +559,34 @@ func rewrite(t *testing.T, path string, change func(string) string) {
 	}
 }
 
-func TestOfficialCutOffFileIsNamed(t *testing.T) {
+// TestOfficialGoesOn reads what is whole beside damaged files, and names each of them.
+func TestOfficialGoesOn(t *testing.T) {
 	dir := t.TempDir()
-	g := kitchens(t, "train/"+kitchenTask+"/trial_1")[0]
-	if err := WriteOfficial(dir, g, texts(t)); err != nil {
-		t.Fatal(err)
+	for _, g := range kitchens(t, "train/"+kitchenTask+"/trial_1", "train/"+kitchenTask+"/trial_2", "train/"+kitchenTask+"/trial_3") {
+		if err := WriteOfficial(dir, g, texts(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	path := filepath.Join(dir, officialFolder, g.ID, gameFileName)
-	rewrite(t, path, func(s string) string { return s[:len(s)/2] })
+	trial := func(n int, name string) string {
+		return filepath.Join(dir, officialFolder, "train", kitchenTask, "trial_"+strconv.Itoa(n), name)
+	}
+	rewrite(t, trial(1, gameFileName), func(s string) string { return s[:len(s)/2] })
+	rewrite(t, trial(2, trialFileName), func(s string) string { return "{\n\n]" + s })
 	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Tasks("train"); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("got error %v, want one that names %s", err, path)
+	got, err := s.Scan(t.Context(), "train", nil)
+	if err != nil || len(got.Tasks) != 1 || len(got.Broken) != 2 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for i, want := range []string{trial(1, gameFileName), trial(2, trialFileName) + ": line 3"} {
+		if !strings.Contains(got.Broken[i].Error(), want) {
+			t.Errorf("got error %v, want one that names %s", got.Broken[i], want)
+		}
+	}
+	if _, err := s.Tasks("train"); err == nil || !strings.Contains(err.Error(), trial(1, gameFileName)) || !strings.Contains(err.Error(), "1 more") {
+		t.Errorf("got error %v, want one that names %s", err, trial(1, gameFileName))
 	}
 }
 

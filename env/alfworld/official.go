@@ -1,6 +1,8 @@
 package alfworld
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +14,11 @@ import (
 	"sync"
 )
 
-const gameFileName = "game.tw-pddl"
+// Names of a trial's files.
+const (
+	gameFileName  = "game.tw-pddl"
+	trialFileName = "traj_data.json"
+)
 
 // gameFile is a game.tw-pddl. Solvable is nil where it is missing or null.
 type gameFile struct {
@@ -23,77 +29,77 @@ type gameFile struct {
 	Walkthrough []string `json:"walkthrough,omitempty"`
 }
 
-// readOfficialSplit reads the folders of a split: <task>/<trial>/. It leaves out what the original leaves out, and
-// counts it: folders of tasks with movable receptacles or sliced objects, without game file, or not solvable.
-func readOfficialSplit(root, split string) ([]*Game, []Skipped, error) {
-	ids, err := trialFolders(root, split)
+// readSplit reads the folders of a split: <task>/<trial>/. It leaves out what the original leaves out, and counts it:
+// folders of tasks with movable receptacles or sliced objects, without game file, or not solvable.
+func (ls layers) readSplit(ctx context.Context, split string, w watch) (found, error) {
+	ids, err := ls.trials(ctx, split)
 	if err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
 	all := make([]outcome, len(ids))
 	var known wordingMemo
-	inParallel(len(ids), func(i int) { all[i] = readTrial(root, ids[i], &known) })
-	return gather(all)
+	if err := inParallel(ctx, len(ids), w, func(i int) { all[i] = ls.readTrial(ids[i], &known) }); err != nil {
+		return found{}, err
+	}
+	return gather(all), nil
 }
 
-// trialFolders lists <split>/<task>/<trial>, slashes whatever the system.
-func trialFolders(root, split string) ([]string, error) {
-	tasks, err := os.ReadDir(filepath.Join(root, split))
+// trials lists <split>/<task>/<trial>, sorted.
+func (ls layers) trials(ctx context.Context, split string) ([]string, error) {
+	tasks, err := ls.folders(split)
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, task := range tasks {
-		if !task.IsDir() {
-			continue
+	ids, errs := make([][]string, len(tasks)), make([]error, len(tasks))
+	err = inParallel(ctx, len(tasks), nil, func(i int) {
+		task := split + "/" + tasks[i]
+		ids[i], errs[i] = ls.folders(task)
+		for k, trial := range ids[i] {
+			ids[i][k] = task + "/" + trial
 		}
-		trials, err := os.ReadDir(filepath.Join(root, split, task.Name()))
-		if err != nil {
-			return nil, err
-		}
-		for _, trial := range trials {
-			if trial.IsDir() {
-				ids = append(ids, split+"/"+task.Name()+"/"+trial.Name())
-			}
-		}
-	}
-	return ids, nil
+	})
+	return slices.Concat(ids...), errors.Join(err, errors.Join(errs...))
 }
 
-// officialWording is the wording of the first game file that can be read; Move if it has other rules, or there is none.
-func officialWording(root string, splits []string) Wording {
+// texts are the wording and the rule texts of the first game file that has released ones; Move and none if there is no
+// such file among the first few of each split.
+func (ls layers) texts(splits []string) (Wording, Texts) {
+	const few = 20
 	for _, split := range splits {
-		ids, err := trialFolders(root, split)
+		tasks, err := ls.folders(split)
 		if err != nil {
 			continue // reading the split will say so
 		}
-		for _, id := range ids {
-			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(id), gameFileName))
+		for _, task := range tasks[:min(few, len(tasks))] {
+			trials, err := ls.folders(split + "/" + task)
+			if err != nil || len(trials) == 0 {
+				continue
+			}
+			b, _, err := ls.read(split + "/" + task + "/" + trials[0] + "/" + gameFileName)
 			var f gameFile
 			if err != nil || f.decode(b) != nil {
 				continue
 			}
-			if w, err := (Texts{f.Domain, f.Grammar}).Wording(); err == nil {
-				return w
+			t := Texts{Domain: f.Domain, Grammar: f.Grammar}
+			if w, err := t.Wording(); err == nil {
+				return w, t
 			}
-			return Move
 		}
 	}
-	return Move
+	return Move, Texts{}
 }
 
-func readTrial(root, id string, known *wordingMemo) outcome {
+func (ls layers) readTrial(id string, known *wordingMemo) outcome {
 	skip := func(reason string) outcome { return outcome{skipped: &Skipped{ID: id, Reason: reason}} }
 	if strings.Contains(id, "movable") || strings.Contains(id, "Sliced") {
 		return skip(ErrUnsupported.Error())
 	}
-	path := filepath.Join(root, filepath.FromSlash(id), gameFileName)
-	b, err := os.ReadFile(path)
+	b, path, err := ls.read(id + "/" + gameFileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return skip("no " + gameFileName)
 	}
 	if err != nil {
-		return outcome{err: err}
+		return outcome{err: fmt.Errorf("%s: %w", path, err)}
 	}
 	var f gameFile
 	if err := f.decode(b); err != nil {
@@ -102,12 +108,48 @@ func readTrial(root, id string, known *wordingMemo) outcome {
 	if f.Solvable == nil || !*f.Solvable {
 		return skip("not marked as solvable")
 	}
-	g, err := f.game(id, known)
+	said, err := ls.readAnnotations(id)
+	if err != nil {
+		return outcome{err: err}
+	}
+	g, err := f.game(id, said, known)
 	o := judge(id, g, err)
 	if o.err != nil {
 		o.err = fmt.Errorf("%s: %w", path, o.err)
 	}
 	return o
+}
+
+// readAnnotations reads people's sentences for the goal from a trial's traj_data.json; none if there is no such file, as
+// in the archive of the text games.
+func (ls layers) readAnnotations(id string) ([]string, error) {
+	b, path, err := ls.read(id + "/" + trialFileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var data struct {
+		Turk turkData `json:"turk_annotations"`
+	}
+	if err == nil {
+		err = atLine(b, json.Unmarshal(b, &data))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (is the file complete? unpack it again)", path, err)
+	}
+	var said []string
+	for _, a := range data.Turk.Annotations {
+		said = append(said, a.Task)
+	}
+	return said, nil
+}
+
+// atLine says in which line of a text it is no JSON.
+func atLine(text []byte, err error) error {
+	if s := (*json.SyntaxError)(nil); errors.As(err, &s) {
+		at := min(int(s.Offset), len(text))
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:at], []byte("\n")), err)
+	}
+	return err
 }
 
 // decode passes over fields it does not know: the original engine does, and files may have some.
@@ -116,7 +158,7 @@ func (f *gameFile) decode(b []byte) error {
 	return decodeAround(b, texts, func(b []byte) error { return json.Unmarshal(b, f) })
 }
 
-func (f *gameFile) game(id string, known *wordingMemo) (*Game, error) {
+func (f *gameFile) game(id string, annotations []string, known *wordingMemo) (*Game, error) {
 	t := Texts{Domain: f.Domain, Grammar: f.Grammar}
 	wording, err := known.wording(t)
 	if err != nil {
@@ -131,6 +173,7 @@ func (f *gameFile) game(id string, known *wordingMemo) (*Game, error) {
 		return nil, err
 	}
 	s.ID, s.Task, s.Wording, s.Walkthrough, s.Scene = id, strings.Clone(sentence), wording, f.Walkthrough, sceneOf(id)
+	s.Annotations = annotations
 	return NewGame(s)
 }
 
@@ -206,8 +249,8 @@ type annotation struct {
 }
 
 // WriteOfficial writes a game as a folder of the official layout under dir, which the original engine can play:
-// json_2.1.1/<id>/ with game.tw-pddl, initial_state.pddl and traj_data.json. The texts decide the wording; the game is
-// marked as solvable, and gets a shortest plan for a walkthrough if it has none in that wording.
+// json_2.1.1/<id>/ with game.tw-pddl, initial_state.pddl and traj_data.json. It is written in the older wording of game
+// and texts. The game is marked as solvable, and gets a shortest plan for a walkthrough if it has none in that wording.
 func WriteOfficial(dir string, g *Game, t Texts) error {
 	if strings.Count(g.ID, "/") != 2 || !filepath.IsLocal(filepath.FromSlash(g.ID)) {
 		return fmt.Errorf("write game %q: its id is not of the form split/task/trial", g.ID)
@@ -234,7 +277,11 @@ type namedFile struct {
 }
 
 func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
-	t, err := t.with(g.Task)
+	t, err := t.fit(g.Wording)
+	if err != nil {
+		return nil, err
+	}
+	t, err = t.with(g.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +305,7 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {"traj_data.json", trial}}, nil
+	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {trialFileName, trial}}, nil
 }
 
 // walkthrough is the game's own in the wording of the texts, or a shortest plan.

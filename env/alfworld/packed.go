@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type record struct {
 	Annotations []string `json:"annotations"`
 	Problem     string   `json:"pddl_problem"`
 	Walkthrough []string `json:"walkthrough,omitempty"`
+	Wording     string   `json:"wording,omitempty"` // "put", or "" for "move"
 }
 
 // params are the pddl_params of the official files.
@@ -48,27 +50,28 @@ func (g *Game) params() params {
 // longestLine of a packed file, bytes; the longest released game has 110 kB.
 const longestLine = 16 << 20
 
-func readPackedFile(path string) ([]*Game, []Skipped, error) {
+func readPackedFile(ctx context.Context, path string, w watch) (found, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
 	defer f.Close()
-	games, skipped, err := readPacked(f)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	got, err := readPacked(ctx, f, w)
+	for i, e := range got.broken {
+		got.broken[i] = fmt.Errorf("%s: %w", path, e)
 	}
-	return games, skipped, nil
+	return got, err
 }
 
-// readPacked reads a whole packed file; games of task types that are not played are skipped.
-func readPacked(r io.Reader) ([]*Game, []Skipped, error) {
+// readPacked reads a whole packed file; games of task types that are not played are skipped. The error is the context's.
+func readPacked(ctx context.Context, r io.Reader, w watch) (found, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, nil, fmt.Errorf("unpack: %w (is the file complete?)", err)
+		return found{broken: []error{fmt.Errorf("unpack: %w (is the file complete?)", err)}}, nil
 	}
 	lines := make(chan packedLine, 2*runtime.GOMAXPROCS(0))
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
+	count := counter{watch: w}
 	var mu sync.Mutex
 	var all []outcome
 	var wait sync.WaitGroup
@@ -83,16 +86,42 @@ func readPacked(r io.Reader) ([]*Game, []Skipped, error) {
 				}
 				all[l.number] = o
 				mu.Unlock()
+				count.add()
 			}
 		})
 	}
-	err = splitLines(z, lines, &buffers)
+	err = splitLines(ctx, z, lines, &buffers)
 	close(lines)
 	wait.Wait()
+	got := gather(all)
 	if err != nil {
-		return nil, nil, err
+		got.broken = append(got.broken, err)
 	}
-	return gather(all)
+	return got, ctx.Err()
+}
+
+// packedWording is what the first game of a packed file speaks; Move if it cannot be read, which reading the split will
+// say.
+func packedWording(path string) Wording {
+	f, err := os.Open(path)
+	if err != nil {
+		return Move
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return Move
+	}
+	line, err := bufio.NewReader(io.LimitReader(z, longestLine)).ReadBytes('\n')
+	var r record
+	if err != nil || decodeAround(line, map[string]*string{"pddl_problem": &r.Problem}, r.decode) != nil {
+		return Move
+	}
+	w, err := r.wording()
+	if err != nil {
+		return Move
+	}
+	return w
 }
 
 // packedLine is a line and its number, from 0.
@@ -101,11 +130,11 @@ type packedLine struct {
 	text   []byte
 }
 
-func splitLines(r io.Reader, lines chan<- packedLine, buffers *sync.Pool) error {
+func splitLines(ctx context.Context, r io.Reader, lines chan<- packedLine, buffers *sync.Pool) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 1<<18), longestLine)
 	n := 0
-	for ; s.Scan(); n++ {
+	for ; ctx.Err() == nil && s.Scan(); n++ {
 		b := *buffers.Get().(*[]byte)
 		lines <- packedLine{n, append(b[:0], s.Bytes()...)}
 	}
@@ -150,7 +179,21 @@ func (r *record) game() (*Game, error) {
 		return nil, fmt.Errorf("game %s: %w", r.ID, err)
 	}
 	s.ID, s.Task, s.Walkthrough, s.Scene, s.Annotations = r.ID, r.Task, r.Walkthrough, r.FloorPlan, r.Annotations
+	if s.Wording, err = r.wording(); err != nil {
+		return nil, fmt.Errorf("game %s: %w", r.ID, err)
+	}
 	return NewGame(s)
+}
+
+func (r *record) wording() (Wording, error) {
+	switch r.Wording {
+	case "", Move.String():
+		return Move, nil
+	case Put.String():
+		return Put, nil
+	default:
+		return 0, fmt.Errorf("no such wording: %q", r.Wording)
+	}
 }
 
 // Pack writes games as a packed file, in the order given, the same bytes for the same games.
@@ -162,6 +205,9 @@ func Pack(w io.Writer, games []*Game) error {
 		r := record{
 			ID: g.ID, TaskType: g.Family().String(), Task: g.Task, Params: g.params(), FloorPlan: g.Scene,
 			Annotations: g.Annotations, Problem: g.Problem(), Walkthrough: g.Walkthrough,
+		}
+		if g.Wording == Put {
+			r.Wording = Put.String()
 		}
 		if err := e.Encode(r); err != nil {
 			return fmt.Errorf("pack game %s: %w", g.ID, err)

@@ -45,10 +45,21 @@ func NewSuite(source Source, o Options) *Suite {
 }
 
 // Open reads the games under a folder: packed ones (<split>.jsonl.gz there or under alfworld/), or those of the
-// official layout (json_2.1.1/<split>/<task>/<trial>/game.tw-pddl, as in $ALFWORLD_DATA). A split is read when it is
-// first asked for, and stays in memory, about 15 kB a game.
+// official layout (json_2.1.1/<split>/<task>/<trial>/game.tw-pddl, as in $ALFWORLD_DATA; the folder may also be
+// json_2.1.1 itself or the parent of $ALFWORLD_DATA). A split is read when it is first asked for, and stays in memory,
+// about 15 kB a game.
 func Open(dir string, o Options) (*Suite, error) {
 	source, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return NewSuite(source, o), nil
+}
+
+// OpenLayers reads the games of trees in the official layout that lie over each other. The trees must stay open as long
+// as splits are read.
+func OpenLayers(trees []Layer, o Options) (*Suite, error) {
+	source, err := openOfficial(trees)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +78,37 @@ func (s *Suite) Game(id string) (*Game, error) { return s.game(id) }
 // Skipped is a game that a split leaves out.
 type Skipped struct{ ID, Reason string }
 
-// Skipped lists what a split leaves out, sorted by id; nothing for a source that leaves out none.
-func (s *Suite) Skipped(split string) ([]Skipped, error) {
-	if k, ok := s.source.(interface {
-		Skipped(split string) ([]Skipped, error)
+// Contents is what reading a split found.
+type Contents struct {
+	Tasks     []episode.Task // sorted by id
+	Annotated int            // tasks that people gave their own sentences for
+	Skipped   []Skipped      // sorted by id
+	Broken    []error        // damaged files and ids that clash; each names a file and, where it can, a line
+}
+
+// Scan reads a split, if that was not done before, and tells all that it found, whereas Tasks refuses a split that has
+// something broken. A source that cannot tell has nothing skipped and nothing broken. While it reads, watch is told how
+// many games of how many (0: not known) are done, if it is not nil; one call at a time.
+func (s *Suite) Scan(ctx context.Context, split string, watch func(done, total int)) (Contents, error) {
+	return scan(ctx, s.source, split, watch)
+}
+
+func scan(ctx context.Context, source Source, split string, watch func(done, total int)) (Contents, error) {
+	if k, ok := source.(interface {
+		Scan(ctx context.Context, split string, watch func(done, total int)) (Contents, error)
 	}); ok {
-		return k.Skipped(split)
+		return k.Scan(ctx, split, watch)
 	}
-	return nil, nil
+	tasks, err := source.Tasks(split)
+	return Contents{Tasks: tasks}, errors.Join(err, ctx.Err())
+}
+
+// Texts are the rule texts that the source's game files carry; false if it has none, as packed games.
+func (s *Suite) Texts() (Texts, bool) {
+	if k, ok := s.source.(interface{ Texts() (Texts, bool) }); ok {
+		return k.Texts()
+	}
+	return Texts{}, false
 }
 
 // Guide describes the household.

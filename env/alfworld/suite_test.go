@@ -202,11 +202,13 @@ func TestEveryGameAtHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inParallel(len(tasks), func(i int) {
+		if err := inParallel(t.Context(), len(tasks), nil, func(i int) {
 			if err := checkGame(s, tasks[i], i%50 == 0); err != nil {
 				t.Errorf("%s: %v", tasks[i].ID, err)
 			}
-		})
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
