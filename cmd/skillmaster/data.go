@@ -301,6 +301,7 @@ type dataPackCmd struct {
 	Difficulty float64  `help:"Of generated games: 0, objects lie where they usually lie, to 1, anywhere they may." default:"0"`
 	Custom     float64  `help:"Of generated games: share of the things that lie where their house keeps them, usual or not." default:"0"`
 	House      uint64   `help:"Which house, with --custom." default:"1"`
+	Wording    string   `help:"Make the games speak as since release 0.4 (move) or before it (put). Default: as they do." default:"" enum:",move,put"`
 	Texts      string   `help:"Folder with alfred.pddl and alfred.twl2, for --form official. Default: alfworld/ or logic/ under --data." placeholder:"DIR"`
 }
 
@@ -404,16 +405,31 @@ func (c *dataPackCmd) games(ctx context.Context, suite *alfworld.Suite, split st
 		if games[i], err = suite.Game(t.ID); err != nil {
 			return nil, err
 		}
-		if c.Env == household {
-			spec := games[i].Spec()
-			spec.ID = officialID(split, t.ID)
-			if games[i], err = alfworld.NewGame(spec); err != nil {
-				return nil, err
-			}
+		if games[i], err = c.asWanted(games[i], split); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(games, func(a, b *alfworld.Game) int { return strings.Compare(a.ID, b.ID) })
 	return games, nil
+}
+
+// wordings by the name of the flag.
+var wordings = map[string]alfworld.Wording{alfworld.Move.String(): alfworld.Move, alfworld.Put.String(): alfworld.Put}
+
+// asWanted gives a generated game an id of the official form, and any game the wording that was asked for.
+func (c *dataPackCmd) asWanted(g *alfworld.Game, split string) (*alfworld.Game, error) {
+	reword := c.Wording != "" && c.Wording != g.Wording.String()
+	if c.Env != household && !reword {
+		return g, nil
+	}
+	spec := g.Spec()
+	if c.Env == household {
+		spec.ID = officialID(split, g.ID)
+	}
+	if reword {
+		spec.Wording, spec.Walkthrough = wordings[c.Wording], nil // the walkthrough spoke as the game did
+	}
+	return alfworld.NewGame(spec)
 }
 
 // officialID is a generated game's id, such as gen/train/pick_two_obj_and_place-pen-None-desk/17, in three parts.

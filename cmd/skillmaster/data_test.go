@@ -71,6 +71,19 @@ func TestDataPack(t *testing.T) {
 			t.Errorf("%s: a game has the id %s", folder, rows[0].Tasks[0].ID)
 		}
 	}
+	old := filepath.Join(t.TempDir(), "old")
+	must(t, 0, "data", "pack", "--env", "alfworld", "--data", dir, "--wording", "put", "--split", "train", "--to", old)
+	suite, err := alfworld.Open(old, alfworld.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := suite.Tasks("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := suite.Game(tasks[0].ID); err != nil || g.Wording != alfworld.Put {
+		t.Errorf("a game packed with --wording put speaks as %v (%v)", g.Wording, err)
+	}
 	must(t, 2, "data", "pack", "--games", "-1", "--to", filepath.Join(dir, "none"))
 	if _, errs := must(t, 1, "data", "pack", "--games", "6", "--to", dir); !strings.Contains(errs, "there already") {
 		t.Errorf("packing over it is answered with %q", errs)

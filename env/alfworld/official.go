@@ -285,12 +285,8 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	walkthrough, err := g.walkthrough(t)
-	if err != nil {
-		return nil, err
-	}
 	problem, solvable := g.Problem(), true
-	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, walkthrough})
+	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, g.solution()})
 	if err != nil {
 		return nil, err
 	}
@@ -308,17 +304,16 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {trialFileName, trial}}, nil
 }
 
-// walkthrough is the game's own in the wording of the texts, or a shortest plan.
-func (g *Game) walkthrough(t Texts) ([]string, error) {
-	w, err := t.Wording()
-	if err != nil || g.Walkthrough != nil && w == g.Wording {
-		return g.Walkthrough, err
+// solution is the game's walkthrough, or a shortest plan.
+func (g *Game) solution() []string {
+	if g.Walkthrough != nil {
+		return g.Walkthrough
 	}
-	s := g.NewState(w)
+	s := g.NewState(FromFile)
 	plan, _ := s.Plan() // without one there is none to write
 	var commands []string
 	for _, c := range plan {
 		commands = append(commands, s.words(c))
 	}
-	return commands, nil
+	return commands
 }
