@@ -26,6 +26,7 @@ type Action string
 type Observation struct {
 	Text       string
 	Admissible []Action // the actions possible now, sorted; nil where the world does not list them
+	More       bool     // more are possible than can be listed: some hold words of the agent's own, such as a search
 }
 
 // StepResult is what came of one action.
