@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,121 +20,245 @@ import (
 
 // benchEnvCmd measures a world.
 type benchEnvCmd struct {
-	Env     string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
-	Data    string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Split   string `help:"Split to play. Default: valid_unseen of the real games, report of the generated ones." placeholder:"NAME"`
-	Rounds  int    `help:"Episodes of each task." default:"10"`
-	Workers int    `help:"Episodes played at once. Default: one a core." default:"0"`
-	Seed    uint64 `help:"Seed of the random actions." default:"1"`
+	Env      string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Data     string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	Split    string `help:"Split to play. Default: valid_unseen of the real games, report of the generated ones." placeholder:"NAME"`
+	Episodes int    `help:"Episodes open at once, of the split's tasks in turn." default:"10000"`
+	Rounds   int    `help:"Rounds; what is printed are medians over them." default:"5"`
+	Workers  int    `help:"Workers to compare with one. Default: one a core." default:"0"`
+	Seed     uint64 `help:"Seed of the random actions." default:"1"`
 }
 
 // Help is shown under --help.
 func (benchEnvCmd) Help() string {
-	return `Opens every task of a split several times, all at once, then plays each with random admissible actions to its end,
-and prints JSON. Memory is what the open episodes hold, and what a step allocates.
+	return `Each round reads the split anew, opens the episodes all at once and plays each with random admissible actions to its end,
+first with one worker on one core, which the garbage collector has to share, then with all. Prints JSON, medians over the
+rounds. Times are those of one worker. Memory is what the heap holds: the games, the open episodes, and what the
+last step of each returned.
 
 Examples:
   skillmaster bench env
-  skillmaster bench env --env alfworld --data ../shared/data --workers 1`
+  skillmaster bench env --env alfworld --data ../shared/data --rounds 9`
 }
 
 // envBench is what was measured.
 type envBench struct {
-	Env       string  `json:"env"`
-	Split     string  `json:"split"`
-	Tasks     int     `json:"tasks"`
-	Episodes  int     `json:"episodes"`
-	Steps     int64   `json:"steps"`
-	Successes int64   `json:"successes"` // by luck
-	Workers   int     `json:"workers"`
-	First     float64 `json:"first_open_seconds"` // of one task, reading it included
-	Resets    float64 `json:"resets_per_second"`
-	PerSecond float64 `json:"steps_per_second"`
-	Held      float64 `json:"bytes_per_open_episode"`
-	Allocs    float64 `json:"allocations_per_step"`
-	Bytes     float64 `json:"allocated_bytes_per_step"`
+	Machine     machine  `json:"machine"`
+	Env         string   `json:"env"`
+	Split       string   `json:"split"`
+	Tasks       int      `json:"tasks"`
+	Episodes    int      `json:"episodes_open_at_once"`
+	Rounds      int      `json:"rounds"`
+	Steps       int64    `json:"steps_a_round"`
+	Successes   int64    `json:"successes_a_round"` // by luck
+	One         envSpeed `json:"one_worker"`
+	All         envSpeed `json:"all_workers"`
+	Scaling     float64  `json:"steps_all_over_one"` // of the same round
+	Load        float64  `json:"load_us_per_task"`   // reading the split and compiling its games, or settling what they are
+	First       float64  `json:"first_open_us"`      // of each task
+	Reset       float64  `json:"reset_us"`           // opening it again
+	Held        float64  `json:"bytes_per_open_episode"`
+	Heap        float64  `json:"heap_mb_all_open"`
+	Played      float64  `json:"heap_mb_all_played"`
+	Allocs      float64  `json:"allocations_per_step"`
+	Bytes       float64  `json:"allocated_bytes_per_step"`
+	Fork        *float64 `json:"fork_us,omitempty"` // nil: its episodes cannot be copied
+	ForkedBytes *float64 `json:"fork_bytes,omitempty"`
+}
+
+// envSpeed is how fast some workers were.
+type envSpeed struct {
+	Workers int     `json:"workers"`
+	Steps   float64 `json:"steps_per_second"`
+	Resets  float64 `json:"resets_per_second"`
+}
+
+// machine is what was measured on.
+type machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Go     string `json:"go"`
+	System string `json:"system"`
+	Load   string `json:"load_average,omitempty"` // before, of 1, 5 and 15 minutes; of Linux alone
+}
+
+func thisMachine() machine {
+	m := machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(b), "model name")
+		name, _, _ := strings.Cut(strings.TrimLeft(rest, "\t :"), "\n")
+		if name != "" {
+			m.CPU = name
+		}
+	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		f := strings.Fields(string(b))
+		m.Load = strings.Join(f[:min(3, len(f))], " ")
+	}
+	return m
 }
 
 func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	if c.Rounds < 1 {
-		return usage(errors.New("--rounds must be positive"))
+	if c.Rounds < 1 || c.Episodes < 1 {
+		return usage(errors.New("--rounds and --episodes must be positive"))
 	}
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
 	}
+	if c.Split == "" {
+		c.Split = map[string]string{household: "report", realGames: "valid_unseen"}[c.Env]
+	}
+	b := envBench{Machine: thisMachine(), Env: c.Env, Split: c.Split, Episodes: c.Episodes, Rounds: c.Rounds}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	rounds := make([]envRound, c.Rounds)
+	for i := range rounds {
+		fmt.Fprintf(stderr, "round %d of %d\n", i+1, c.Rounds)
+		if err := c.round(ctx, &rounds[i]); err != nil {
+			return err
+		}
+	}
+	c.summarise(&b, rounds)
+	return printJSON(stdout, b)
+}
+
+// envRound is one measurement of everything.
+type envRound struct {
+	tasks       int
+	load, first float64 // seconds of one task
+	one, all    envPlay
+}
+
+// envPlay is what some workers did. Times are seconds of all episodes, memory is bytes.
+type envPlay struct {
+	steps, successes                 int64
+	opening, playing, forking        float64
+	before, opened, played, forked   float64 // on the heap
+	allocations, allocated, fromFork float64
+	forks                            bool
+}
+
+func (c *benchEnvCmd) round(ctx context.Context, r *envRound) error {
+	runtime.GOMAXPROCS(1)
+	runtime.GC()
+	began := time.Now()
 	suite, err := openSuite(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
-	}
-	if c.Split == "" {
-		c.Split = map[string]string{household: "report", realGames: "valid_unseen"}[c.Env]
 	}
 	tasks, err := suite.Tasks(c.Split)
 	if err != nil {
 		return usage(err)
 	}
-	b := envBench{Env: c.Env, Split: c.Split, Tasks: len(tasks), Episodes: len(tasks) * c.Rounds, Workers: c.Workers}
-	fmt.Fprintf(stderr, "%d tasks, %d episodes\n", b.Tasks, b.Episodes)
-	if err := c.measure(ctx, suite, tasks, &b); err != nil {
+	r.tasks = len(tasks)
+	r.load = time.Since(began).Seconds() / float64(r.tasks)
+	began = time.Now()
+	for _, t := range tasks {
+		e, _, err := suite.Open(ctx, t, episode.Seed(c.Seed))
+		if err == nil {
+			err = e.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.first = time.Since(began).Seconds() / float64(r.tasks)
+	if r.one, err = c.play(ctx, suite, tasks, 1); err != nil {
 		return err
 	}
-	return printJSON(stdout, b)
+	r.all, err = c.play(ctx, suite, tasks, c.Workers)
+	return err
 }
 
 // running is an open episode.
 type running struct {
-	env env.Env
-	obs episode.Observation
+	env, fork env.Env
+	obs       episode.Observation
 }
 
-func (c *benchEnvCmd) measure(ctx context.Context, suite env.Suite, tasks []episode.Task, b *envBench) error {
-	open := make([]running, b.Episodes)
+// play opens the episodes, plays them and copies them, with so many workers on as many cores.
+func (c *benchEnvCmd) play(ctx context.Context, suite env.Suite, tasks []episode.Task, workers int) (p envPlay, err error) {
+	runtime.GOMAXPROCS(workers)
+	open := make([]running, c.Episodes)
 	defer func() {
 		for _, r := range open {
-			if r.env != nil {
-				_ = r.env.Close() // it is measured already
+			for _, e := range []env.Env{r.env, r.fork} {
+				if e != nil {
+					_ = e.Close() // it is measured already
+				}
 			}
 		}
 	}()
-	start := func(i int) (err error) {
+	p.before = float64(memory().HeapAlloc)
+	if p.opening, err = each(ctx, workers, len(open), func(i int) (err error) {
 		open[i].env, open[i].obs, err = suite.Open(ctx, tasks[i%len(tasks)], episode.Seed(c.Seed))
 		return err
+	}); err != nil {
+		return p, err
 	}
-	seconds, err := c.all(ctx, len(tasks), start)
-	if err != nil {
-		return err
-	}
-	b.First = seconds * float64(c.Workers) / float64(len(tasks))
-	for i := range tasks {
-		if err := open[i].env.Close(); err != nil {
-			return err
-		}
-		open[i] = running{}
-	}
-	before := memory()
-	if seconds, err = c.all(ctx, b.Episodes, start); err != nil {
-		return err
-	}
-	b.Resets = float64(b.Episodes) / seconds
-	opened := memory()
-	b.Held = (float64(opened.HeapAlloc) - float64(before.HeapAlloc)) / float64(b.Episodes)
+	start := memory()
+	p.opened = float64(start.HeapAlloc)
 	horizon := suite.Guide().Horizon
-	if seconds, err = c.all(ctx, b.Episodes, func(i int) error {
+	if p.playing, err = each(ctx, workers, len(open), func(i int) error {
 		steps, won, err := wander(ctx, &open[i], horizon, episode.Seed(c.Seed).Derive("wander", uint64(i)))
-		atomic.AddInt64(&b.Steps, int64(steps))
+		atomic.AddInt64(&p.steps, int64(steps))
 		if won {
-			atomic.AddInt64(&b.Successes, 1)
+			atomic.AddInt64(&p.successes, 1)
 		}
 		return err
 	}); err != nil {
-		return err
+		return p, err
 	}
-	var after runtime.MemStats
-	runtime.ReadMemStats(&after)
-	b.PerSecond = float64(b.Steps) / seconds
-	b.Allocs = float64(after.Mallocs-opened.Mallocs) / float64(b.Steps)
-	b.Bytes = float64(after.TotalAlloc-opened.TotalAlloc) / float64(b.Steps)
-	return nil
+	var end runtime.MemStats
+	runtime.ReadMemStats(&end)
+	p.allocations, p.allocated = float64(end.Mallocs-start.Mallocs), float64(end.TotalAlloc-start.TotalAlloc)
+	played := memory()
+	p.played = float64(played.HeapAlloc)
+	if _, p.forks = open[0].env.(env.Snapshotter); !p.forks {
+		return p, nil
+	}
+	p.forking, err = each(ctx, workers, len(open), func(i int) (err error) {
+		open[i].fork, err = open[i].env.(env.Snapshotter).Fork()
+		return err
+	})
+	p.fromFork = float64(memory().TotalAlloc - played.TotalAlloc)
+	return p, err
+}
+
+func (c *benchEnvCmd) summarise(b *envBench, rounds []envRound) {
+	n := float64(c.Episodes)
+	median := func(of func(r *envRound) float64) float64 {
+		xs := make([]float64, len(rounds))
+		for i := range rounds {
+			xs[i] = of(&rounds[i])
+		}
+		slices.Sort(xs)
+		return (xs[(len(xs)-1)/2] + xs[len(xs)/2]) / 2
+	}
+	speed := func(workers int, of func(r *envRound) *envPlay) envSpeed {
+		return envSpeed{
+			Workers: workers,
+			Steps:   median(func(r *envRound) float64 { return float64(of(r).steps) / of(r).playing }),
+			Resets:  median(func(r *envRound) float64 { return n / of(r).opening }),
+		}
+	}
+	b.Tasks, b.Steps, b.Successes = rounds[0].tasks, rounds[0].one.steps, rounds[0].one.successes
+	steps := float64(b.Steps)
+	b.One = speed(1, func(r *envRound) *envPlay { return &r.one })
+	b.All = speed(c.Workers, func(r *envRound) *envPlay { return &r.all })
+	b.Scaling = median(func(r *envRound) float64 { return r.one.playing / r.all.playing })
+	b.Load = 1e6 * median(func(r *envRound) float64 { return r.load })
+	b.First = 1e6 * median(func(r *envRound) float64 { return r.first })
+	b.Reset = 1e6 * median(func(r *envRound) float64 { return r.one.opening / n })
+	b.Held = median(func(r *envRound) float64 { return (r.one.opened - r.one.before) / n })
+	b.Heap = median(func(r *envRound) float64 { return r.one.opened / 1e6 })
+	b.Played = median(func(r *envRound) float64 { return r.one.played / 1e6 })
+	b.Allocs = median(func(r *envRound) float64 { return r.one.allocations / steps })
+	b.Bytes = median(func(r *envRound) float64 { return r.one.allocated / steps })
+	if rounds[0].one.forks {
+		fork := 1e6 * median(func(r *envRound) float64 { return r.one.forking / n })
+		bytes := median(func(r *envRound) float64 { return r.one.fromFork / n })
+		b.Fork, b.ForkedBytes = &fork, &bytes
+	}
 }
 
 // memory is what the heap holds once nothing on it is garbage.
@@ -143,12 +270,12 @@ func memory() runtime.MemStats {
 	return m
 }
 
-// all runs f(0) … f(n−1), so many at once as there are workers, and returns the seconds it took.
-func (c *benchEnvCmd) all(ctx context.Context, n int, f func(i int) error) (float64, error) {
+// each runs f(0) … f(n−1), so many at once as there are workers, and returns the seconds it took.
+func each(ctx context.Context, workers, n int, f func(i int) error) (float64, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	began := time.Now()
-	for range c.Workers {
+	for range workers {
 		g.Go(func() error {
 			for {
 				i := int(next.Add(1)) - 1

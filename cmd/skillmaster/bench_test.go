@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -41,4 +42,34 @@ func TestBenchProbe(t *testing.T) {
 		t.Errorf("%v episodes an edit, want 4 after and 4 before shared by 16", e)
 	}
 	must(t, 2, "bench", "probe", "--success", "1.5")
+}
+
+// Every figure of a world is measured, the generated one's and, where they are at hand, the real games'.
+func TestBenchEnv(t *testing.T) {
+	out, _ := must(t, 0, "bench", "env", "--episodes", "40", "--rounds", "2", "--workers", "3")
+	var b envBench
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Episodes != 40 || b.Rounds != 2 || b.Tasks == 0 || b.One.Workers != 1 || b.All.Workers != 3 || b.Steps < 40 || b.Steps > 40*50 {
+		t.Errorf("%+v", b)
+	}
+	if b.Machine.CPU == "" || b.Machine.Cores < 1 || b.Machine.Go == "" {
+		t.Errorf("machine: %+v", b.Machine)
+	}
+	for name, x := range map[string]float64{
+		"one": b.One.Steps, "one's resets": b.One.Resets, "all": b.All.Steps, "all's resets": b.All.Resets, "scaling": b.Scaling, "load": b.Load,
+		"first": b.First, "reset": b.Reset, "bytes": b.Held, "heap": b.Heap, "played": b.Played, "allocations": b.Allocs, "allocated": b.Bytes,
+	} {
+		if !(x > 0) || math.IsInf(x, 1) {
+			t.Errorf("%s: %v", name, x)
+		}
+	}
+	if b.Fork == nil || b.ForkedBytes == nil || *b.Fork <= 0 || *b.ForkedBytes < 100 {
+		t.Errorf("forks are not measured: %+v", b)
+	}
+	must(t, 2, "bench", "env", "--rounds", "0")
+	must(t, 2, "bench", "env", "--split", "nothing", "--episodes", "1")
 }
