@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"skillmaster/env/alfworld"
+	"skillmaster/env"
 )
 
 // replayCmd plays recordings again.
@@ -51,7 +51,7 @@ type leftOut struct {
 	Reason string `json:"reason"`
 }
 
-func leftOuts(skipped []alfworld.Skipped) []leftOut {
+func leftOuts(skipped []env.Skipped) []leftOut {
 	out := make([]leftOut, len(skipped))
 	for i, s := range skipped {
 		out[i] = leftOut(s)
@@ -62,7 +62,7 @@ func leftOuts(skipped []alfworld.Skipped) []leftOut {
 // difference is where a recording and a world part.
 type difference struct {
 	Record int    `json:"record"` // from 1
-	Game   string `json:"game"`
+	Task   string `json:"task"`
 	Step   int    `json:"step"` // 0 is the first observation
 	Action string `json:"action"`
 	What   string `json:"what"`
@@ -150,15 +150,9 @@ func recordingFolders(data string) (out []string) {
 	return nil
 }
 
-func replayFile(ctx context.Context, suite *alfworld.Suite, path string) (row replayRow, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return row, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	r, err := alfworld.Replay(ctx, suite, f)
-	row = replayRow{File: path, Episodes: r.Episodes, Steps: r.Steps, Unparsable: r.Unparsable, Skipped: leftOuts(r.Skipped), First: (*difference)(r.First)}
-	return row, err
+func replayFile(ctx context.Context, world env.Replayer, path string) (replayRow, error) {
+	r, err := world.Replay(ctx, os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	return replayRow{File: path, Episodes: r.Episodes, Steps: r.Steps, Unparsable: r.Unparsable, Skipped: leftOuts(r.Skipped), First: (*difference)(r.First)}, err
 }
 
 func printReplays(stdout io.Writer, rows []replayRow) error {
@@ -188,7 +182,7 @@ func printReplays(stdout io.Writer, rows []replayRow) error {
 	}
 	for _, r := range rows {
 		if r.First != nil {
-			fmt.Fprintf(stdout, "%s: %v\n", r.File, (*alfworld.Difference)(r.First))
+			fmt.Fprintf(stdout, "%s: %v\n", r.File, (*env.Difference)(r.First))
 		}
 	}
 	return nil

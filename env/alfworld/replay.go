@@ -1,45 +1,37 @@
 package alfworld
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
 
+	"skillmaster/env"
 	"skillmaster/episode"
 )
 
-// Replayed is what came of playing a recording again.
-type Replayed struct {
-	Episodes, Steps int       // played and compared
-	Skipped         []Skipped // episodes that could not be played
-	// Unparsable counts actions of evaluation runs that are the tail of a reply without an action: those recordings
-	// count them apart from inadmissible ones.
-	Unparsable int
-	// First is where the recording and this engine part; nil if they never do. Replaying stops there.
-	First *Difference
-}
+// Replayed, Difference and Skipped are those of every world.
+type (
+	Replayed   = env.Replayed
+	Difference = env.Difference
+	Skipped    = env.Skipped
+)
 
-// Difference is a place where a recording says one thing and this engine another.
-type Difference struct {
-	Record    int    // number of the episode in the recording, from 1
-	Game      string // id
-	Step      int    // from 1; 0 is the first observation, the number of steps plus one the end
-	Action    string
-	What      string // "observation", "admissible actions", "reward", "done", "success", …
-	Got, Want string // of this engine, of the recording
-}
-
-func (d *Difference) Error() string {
-	return fmt.Sprintf("episode %d, game %s, step %d (%q): %s: got %q, recorded is %q", d.Record, d.Game, d.Step, d.Action, d.What, d.Got, d.Want)
+// Replay implements env.Replayer.
+func (s *Suite) Replay(ctx context.Context, folder fs.FS, name string) (result Replayed, err error) {
+	f, err := folder.Open(name)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return Replay(ctx, s, f)
 }
 
 // Replay plays a recording of the original engine again and compares every word. It knows by its content which form a
@@ -48,39 +40,14 @@ func (d *Difference) Error() string {
 // that cannot be read; a difference is no error.
 func Replay(ctx context.Context, s *Suite, recording io.Reader) (Replayed, error) {
 	r := replayer{suite: s}
-	d, err := recordDecoder(recording)
-	if err != nil {
-		return r.result, err
-	}
-	for n := 1; r.result.First == nil; n++ {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
-			return r.result, nil
-		} else if err != nil {
-			return r.result, fmt.Errorf("recording, episode %d: %w", n, err)
-		}
+	err := env.Records(recording, func(n int, raw json.RawMessage) error {
 		r.record = n
-		if err := r.replay(ctx, raw); err != nil && !errors.As(err, &r.result.First) {
-			return r.result, fmt.Errorf("recording, episode %d: %w", n, err)
-		}
+		return r.replay(ctx, raw)
+	})
+	if errors.As(err, &r.result.First) {
+		err = nil
 	}
-	return r.result, nil
-}
-
-func recordDecoder(recording io.Reader) (*json.Decoder, error) {
-	b := bufio.NewReader(recording)
-	magic, err := b.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read the recording: %w", err)
-	}
-	if len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-		return json.NewDecoder(b), nil // an empty recording has no episodes
-	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, fmt.Errorf("unpack the recording: %w", err)
-	}
-	return json.NewDecoder(z), nil
+	return r.result, err
 }
 
 // replayer plays one recording. A *Difference travels as an error from where it is found.
@@ -158,7 +125,7 @@ func same[T comparable](r *replayer, what string, got, want T) error {
 }
 
 func (r *replayer) differ(what, got, want string) error {
-	return &Difference{Record: r.record, Game: r.game.ID, Step: r.step, Action: r.action, What: what, Got: got, Want: want}
+	return &Difference{Record: r.record, Task: r.game.ID, Step: r.step, Action: r.action, What: what, Got: got, Want: want}
 }
 
 func (r *replayer) sameActions(got, want []episode.Action) error {

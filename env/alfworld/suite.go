@@ -75,9 +75,6 @@ func (s *Suite) Tasks(split string) ([]episode.Task, error) { return s.source.Ta
 // Game finds a game by the id of its task, or makes the variation that the id names.
 func (s *Suite) Game(id string) (*Game, error) { return s.game(id) }
 
-// Skipped is a game that a split leaves out.
-type Skipped struct{ ID, Reason string }
-
 // Contents is what reading a split found.
 type Contents struct {
 	Tasks     []episode.Task // sorted by id
