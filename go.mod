@@ -4,6 +4,8 @@ go 1.26.0
 
 require (
 	github.com/alecthomas/kong v1.17.0
+	github.com/blevesearch/go-porterstemmer v1.0.3
+	github.com/clipperhouse/uax29/v2 v2.7.0
 	github.com/google/go-cmp v0.7.0
 	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.49.0

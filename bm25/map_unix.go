@@ -1,0 +1,31 @@
+//go:build unix
+
+package bm25
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps a file to read.
+func mapFile(path string) (image []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil, func() error { return nil }, nil // no file that can be mapped: none of ours
+	}
+	image, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, &os.PathError{Op: "map", Path: path, Err: err}
+	}
+	return image, func() error { return unix.Munmap(image) }, nil
+}
