@@ -12,17 +12,20 @@ type backward struct {
 	dAct   matrix
 	dHeads []float32 // of one normed head [HeadDim]
 	packed []float32
+	u, du  matrix    // of an adapter [T, rank]
+	unused []float32 // receives gradients of norms that are not trained
 }
 
-func newBackward(c Config) backward {
+func newBackward(c Config, rank int) backward {
 	return backward{
+		u: newMatrix(rank), du: newMatrix(rank), unused: make([]float32, max(c.Width, c.HeadDim)),
 		dx: newMatrix(c.Width), dh: newMatrix(c.Width), dQKV: newMatrix(c.qkvWidth()), dMixed: newMatrix(c.queryWidth()),
 		dGU: newMatrix(2 * c.Hidden), dAct: newMatrix(c.Hidden), dHeads: make([]float32, c.HeadDim),
 	}
 }
 
 func (b *backward) grow(n int) {
-	for _, m := range []*matrix{&b.dx, &b.dh, &b.dQKV, &b.dMixed, &b.dGU, &b.dAct} {
+	for _, m := range []*matrix{&b.dx, &b.dh, &b.dQKV, &b.dMixed, &b.dGU, &b.dAct, &b.u, &b.du} {
 		m.grow(n)
 	}
 }
@@ -36,12 +39,15 @@ func (p *pass) startBackward(n int) {
 }
 
 // backward goes down from the gradient of the last layer's output in p.back.dx, which the head has left there, and
-// adds the gradients of the weights to grad, laid out as y.
+// adds the gradients of the weights that are trained, those of y, to grad.
 func (p *pass) backward(ids []int32, y *layout, grad []float32) {
 	n, d := len(ids), p.w.config.Width
 	for l := len(p.layers) - 1; l >= 0; l-- {
 		p.backwardFeedForward(l, n, &y.layers[l], grad)
 		p.backwardAttention(l, n, &y.layers[l], grad)
+	}
+	if y.embed.size == 0 {
+		return
 	}
 	embed := y.embed.of(grad)
 	for i, id := range ids {
@@ -51,34 +57,59 @@ func (p *pass) backward(ids []int32, y *layout, grad []float32) {
 
 func (p *pass) backwardFeedForward(l, n int, y *layerLayout, grad []float32) {
 	a, w, b, f := p.layers[l], &p.w.layers[l], &p.back, p.w.config.Hidden
-	w.down.backward(b.dAct, b.dx, n)
-	w.down.gradient(y.down.of(grad), b.dx, a.act, n, &b.packed)
+	b.linear(&w.down, b.dAct, b.dx, a.act, n, y.down, y.downLow, grad)
 	for i := range n {
 		row, out := a.gateUp.row(i), b.dGU.row(i)
 		simd.SwiGLUBackward(out[:f], out[f:], row[:f], row[f:], b.dAct.row(i))
 	}
-	w.gateUp.backward(b.dh, b.dGU, n)
-	w.gateUp.gradient(y.gateUp.of(grad), b.dGU, a.h2, n, &b.packed)
-	p.backwardNorm(a.x2, w.norm2, a.inv2, y.norm2.of(grad), n)
+	b.linear(&w.gateUp, b.dh, b.dGU, a.h2, n, y.gateUp, y.gateUpLow, grad)
+	p.backwardNorm(a.x2, w.norm2, a.inv2, b.gradient(y.norm2, grad, len(w.norm2)), n)
+}
+
+// linear sets n rows of dx to the gradient of a product's input x from dy, that of its output, and adds the gradients of
+// the matrix and of its adapter that are trained, at the spans, to grad.
+func (b *backward) linear(l *linear, dx, dy, x matrix, n int, at span, low []lowSpan, grad []float32) {
+	l.backward(dx, dy, n, false)
+	if at.size > 0 {
+		l.gradient(at.of(grad), dy, x, n, &b.packed)
+	}
+	for i := range l.low {
+		r := &l.low[i]
+		part := dy.columns(r.first, r.b.out)
+		r.b.backward(b.du, part, n, false)
+		r.a.backward(dx, b.du, n, true)
+		r.a.gradient(low[i].a.of(grad), b.du, x, n, &b.packed)
+		r.a.forward(b.u, x, n, matrix{})
+		for t := range n {
+			simd.Scale(b.u.row(t), low[i].scale)
+		}
+		r.b.gradient(low[i].b.of(grad), part, b.u, n, &b.packed)
+	}
+}
+
+// gradient is where the gradient of a norm of n weights goes.
+func (b *backward) gradient(s span, grad []float32, n int) []float32 {
+	if s.size == 0 {
+		return b.unused[:n]
+	}
+	return s.of(grad)
 }
 
 func (p *pass) backwardAttention(l, n int, y *layerLayout, grad []float32) {
 	a, w, b := p.layers[l], &p.w.layers[l], &p.back
-	w.out.backward(b.dMixed, b.dx, n)
-	w.out.gradient(y.out.of(grad), b.dx, a.mixed, n, &b.packed)
+	b.linear(&w.out, b.dMixed, b.dx, a.mixed, n, y.out, y.outLow, grad)
 	p.attention.backward(a, b.dQKV, b.dMixed, n)
 	for i := range n {
 		p.w.rotary.turn(p.w.config, b.dQKV.row(i), i, -1)
 		if w.qNorm != nil {
 			p.backwardHeads(l, i, y, grad)
 		}
-		if w.bias != nil {
+		if y.bias.size > 0 {
 			simd.Add(y.bias.of(grad), b.dQKV.row(i))
 		}
 	}
-	w.qkv.backward(b.dh, b.dQKV, n)
-	w.qkv.gradient(y.qkv.of(grad), b.dQKV, a.h1, n, &b.packed)
-	p.backwardNorm(a.x, w.norm1, a.inv1, y.norm1.of(grad), n)
+	b.linear(&w.qkv, b.dh, b.dQKV, a.h1, n, y.qkv, y.qkvLow, grad)
+	p.backwardNorm(a.x, w.norm1, a.inv1, b.gradient(y.norm1, grad, len(w.norm1)), n)
 }
 
 // backwardHeads takes the gradient of a row's normed queries and keys in dQKV to that of the raw ones.
@@ -93,7 +124,7 @@ func (p *pass) backwardHeads(l, row int, y *layerLayout, grad []float32) {
 		if h >= c.Heads {
 			norm = y.kNorm
 		}
-		simd.RMSNormBackward(dx, norm.of(grad), dh, a.raw.row(row)[at:at+c.HeadDim], w.headNorm(c, h), a.invHeads.row(row)[h])
+		simd.RMSNormBackward(dx, p.back.gradient(norm, grad, c.HeadDim), dh, a.raw.row(row)[at:at+c.HeadDim], w.headNorm(c, h), a.invHeads.row(row)[h])
 	}
 }
 

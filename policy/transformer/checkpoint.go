@@ -26,7 +26,8 @@ const (
 // metadata is what the header says of the whole.
 type metadata struct {
 	config  Config
-	step    int // −1: weights only
+	adapter *AdapterConfig // nil: none
+	step    int            // −1: weights only
 	version int
 }
 
@@ -42,32 +43,36 @@ func (y *layout) stores(prefix string, values []float32) []store {
 	return out
 }
 
-// Save writes weights, AdamW's moments, the step and the version, from which Load goes on to the same bits.
+// Save writes what is trained (the weights, or those of the adapter alone), AdamW's moments, the step and the version, from
+// which Load goes on to the same bits.
 func (l *Learner) Save(ctx context.Context, w io.Writer) error {
-	y := l.model.layout
-	all := slices.Concat(y.stores("", l.model.values), y.stores(meanPrefix, l.means), y.stores(squarePrefix, l.squares))
-	return write(ctx, w, metadata{l.model.config, l.step, l.model.version}, all)
+	y, values := l.model.trained()
+	all := slices.Concat(y.stores("", values), y.stores(meanPrefix, l.means), y.stores(squarePrefix, l.squares))
+	return write(ctx, w, metadata{l.model.config, l.model.adapterConfig(), l.step, l.model.version}, all)
 }
 
-// WriteWeights writes the weights and the version alone.
+// WriteWeights writes what is trained and the version alone.
 func (m *Model) WriteWeights(ctx context.Context, w io.Writer) error {
-	return write(ctx, w, metadata{m.config, -1, m.version}, m.layout.stores("", m.values))
+	y, values := m.trained()
+	return write(ctx, w, metadata{m.config, m.adapterConfig(), -1, m.version}, y.stores("", values))
 }
 
-// Load reads what Save wrote. The stream must be of a model of the same shape. It reads no further than the
-// checkpoint's end. After an error the learner is as it was.
+// Load reads what Save wrote. The stream must be of a model of the same shape, with an adapter of the same shape. It reads
+// no further than the checkpoint's end. After an error the learner is as it was.
 func (l *Learner) Load(ctx context.Context, r io.Reader) error {
 	entries, meta, err := readHeader(r)
 	if err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
 	}
-	if meta.config != l.model.config {
+	switch {
+	case meta.config != l.model.config:
 		return fmt.Errorf("read checkpoint: it is of another model: %s", difference(meta.config, l.model.config))
-	}
-	if meta.step < 0 {
+	case !meta.adapter.equal(l.model.adapterConfig()):
+		return fmt.Errorf("read checkpoint: its adapter is %v, this model's is %v", meta.adapter, l.model.adapterConfig())
+	case meta.step < 0:
 		return errors.New("read checkpoint: it holds weights without the optimiser's state (use ReadModel)")
 	}
-	y := l.model.layout
+	y := l.trained
 	wanted := slices.Concat(y.stores("", nil), y.stores(meanPrefix, nil), y.stores(squarePrefix, nil))
 	if err := checkEntries(entries, wanted); err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
@@ -77,7 +82,8 @@ func (l *Learner) Load(ctx context.Context, r io.Reader) error {
 	if err := readTensors(ctx, r, entries, all); err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
 	}
-	l.model.values, l.means, l.squares = values, means, squares
+	l.model.retrain(values)
+	l.means, l.squares = means, squares
 	l.model.version, l.step, l.stale = meta.version, meta.step, true
 	return nil
 }
@@ -87,6 +93,9 @@ func ReadModel(ctx context.Context, r io.Reader) (*Model, error) {
 	entries, meta, err := readHeader(r)
 	if err != nil {
 		return nil, fmt.Errorf("read weights: %w", err)
+	}
+	if meta.adapter != nil {
+		return nil, errors.New("read weights: they are those of an adapter alone (load them into a learner of the adapted model)")
 	}
 	y := newLayout(meta.config)
 	wanted := y.stores("", nil)
@@ -130,6 +139,13 @@ func write(ctx context.Context, w io.Writer, meta metadata, all []store) error {
 	}
 	if meta.step >= 0 {
 		about["step"] = strconv.Itoa(meta.step)
+	}
+	if meta.adapter != nil {
+		adapter, err := json.Marshal(meta.adapter)
+		if err != nil {
+			return err
+		}
+		about["adapter"] = string(adapter)
 	}
 	return writeEntries(ctx, w, about, all)
 }
@@ -175,6 +191,15 @@ func readMetadata(raw json.RawMessage) (metadata, error) {
 	}
 	if meta.config != meta.config.Complete() {
 		return metadata{}, errors.New("config: a size is missing")
+	}
+	if text, given := about["adapter"]; given {
+		meta.adapter = new(AdapterConfig)
+		if err := json.Unmarshal([]byte(text), meta.adapter); err != nil {
+			return metadata{}, fmt.Errorf("adapter: %w", noEOF(err))
+		}
+		if err := meta.adapter.Validate(); err != nil {
+			return metadata{}, fmt.Errorf("adapter: %w", err)
+		}
 	}
 	for name, to := range map[string]*int{"step": &meta.step, "version": &meta.version} {
 		text, given := about[name]

@@ -12,10 +12,22 @@ var conformants = map[string]struct {
 	variant string
 	sampler SamplerOptions
 	learner LearnerOptions
+	model   func(t testing.TB, variant string) *Model
 }{
-	"one worker":    {"plain", SamplerOptions{Workers: 1}, LearnerOptions{Workers: 1}},
-	"three workers": {"grouped", SamplerOptions{Workers: 3, Slots: 4}, LearnerOptions{Workers: 3}},
-	"no cache":      {"qwen", SamplerOptions{Workers: 2, CacheBytes: -1}, LearnerOptions{Workers: 2, Lanes: 1}},
+	"one worker":    {"plain", SamplerOptions{Workers: 1}, LearnerOptions{Workers: 1}, testModel},
+	"three workers": {"grouped", SamplerOptions{Workers: 3, Slots: 4}, LearnerOptions{Workers: 3}, testModel},
+	"no cache":      {"qwen", SamplerOptions{Workers: 2, CacheBytes: -1}, LearnerOptions{Workers: 2, Lanes: 1}, testModel},
+	"an adapter":    {"qwen3", SamplerOptions{Workers: 2}, LearnerOptions{Workers: 2}, wideAdapter},
+}
+
+// wideAdapter has ranks enough for the model to learn a batch by heart.
+func wideAdapter(t testing.TB, variant string) *Model {
+	t.Helper()
+	m := testModel(t, variant)
+	if err := m.Adapt(AdapterConfig{Rank: 24, Scale: 10}, 8); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func limitsOf(variant string) policytest.Limits {
@@ -26,7 +38,7 @@ func TestSamplerConforms(t *testing.T) {
 	for name, c := range conformants {
 		t.Run(name, func(t *testing.T) {
 			policytest.RunSampler(t, limitsOf(c.variant), func(t *testing.T) policy.Sampler {
-				return testModel(t, c.variant).Sampler(c.sampler)
+				return c.model(t, c.variant).Sampler(c.sampler)
 			})
 		})
 	}
@@ -36,7 +48,7 @@ func TestScorerConforms(t *testing.T) {
 	for name, c := range conformants {
 		t.Run(name, func(t *testing.T) {
 			policytest.RunScorer(t, limitsOf(c.variant), func(t *testing.T) policy.Scorer {
-				return testModel(t, c.variant).Sampler(c.sampler)
+				return c.model(t, c.variant).Sampler(c.sampler)
 			})
 		})
 	}
@@ -46,7 +58,7 @@ func TestLearnerConforms(t *testing.T) {
 	for name, c := range conformants {
 		t.Run(name, func(t *testing.T) {
 			policytest.RunLearner(t, limitsOf(c.variant), func(t *testing.T) policy.Learner {
-				return NewLearner(testModel(t, c.variant), c.learner)
+				return NewLearner(c.model(t, c.variant), c.learner)
 			})
 		})
 	}

@@ -15,14 +15,16 @@ type activations struct {
 	inv1, inv2 []float32 // inverse root mean squares of x and x2 [n]
 	raw        matrix    // queries and keys before their norm, and
 	invHeads   matrix    // the inverse root mean squares of their heads [n, Heads + KVHeads]; both only with QKNorm
+	low        matrix    // scratch for an adapter [n, rank]
 	lse        matrix    // log Σ exp(scores) of each row and head [n, Heads]
 }
 
-func newActivations(c Config) *activations {
+func (w *weights) newActivations() *activations {
+	c := w.config
 	a := &activations{
 		x: newMatrix(c.Width), h1: newMatrix(c.Width), qkv: newMatrix(c.qkvWidth()), mixed: newMatrix(c.queryWidth()),
 		x2: newMatrix(c.Width), h2: newMatrix(c.Width), gateUp: newMatrix(2 * c.Hidden), act: newMatrix(c.Hidden),
-		lse: newMatrix(c.Heads),
+		lse: newMatrix(c.Heads), low: newMatrix(w.rank),
 	}
 	if c.QKNorm {
 		a.raw, a.invHeads = newMatrix(c.turnedWidth()), newMatrix(c.Heads+c.KVHeads)
@@ -31,7 +33,7 @@ func newActivations(c Config) *activations {
 }
 
 func (a *activations) grow(n int) {
-	for _, m := range []*matrix{&a.x, &a.h1, &a.qkv, &a.mixed, &a.x2, &a.h2, &a.gateUp, &a.act, &a.lse, &a.raw, &a.invHeads} {
+	for _, m := range []*matrix{&a.x, &a.h1, &a.qkv, &a.mixed, &a.x2, &a.h2, &a.gateUp, &a.act, &a.lse, &a.raw, &a.invHeads, &a.low} {
 		m.grow(n)
 	}
 	if len(a.inv1) < n {
@@ -62,7 +64,7 @@ func (w *weights) normRows(h, x matrix, weight, inverse []float32, n int) {
 func (w *weights) enter(layer int, a *activations, positions []int) {
 	y, n := &w.layers[layer], len(positions)
 	w.normRows(a.h1, a.x, y.norm1, a.inv1, n)
-	y.qkv.forward(a.qkv, a.h1, n)
+	y.qkv.forward(a.qkv, a.h1, n, a.low)
 	for i, p := range positions {
 		row := a.qkv.row(i)
 		if y.bias != nil {
@@ -81,15 +83,15 @@ func (w *weights) enter(layer int, a *activations, positions []int) {
 func (w *weights) leave(layer int, a *activations, next matrix, n int) {
 	y, f := &w.layers[layer], w.config.Hidden
 	copyRows(a.x2, a.x, n)
-	y.out.forwardAdd(a.x2, a.mixed, n)
+	y.out.forwardAdd(a.x2, a.mixed, n, a.low)
 	w.normRows(a.h2, a.x2, y.norm2, a.inv2, n)
-	y.gateUp.forward(a.gateUp, a.h2, n)
+	y.gateUp.forward(a.gateUp, a.h2, n, a.low)
 	for i := range n {
 		row := a.gateUp.row(i)
 		simd.SwiGLU(a.act.row(i), row[:f], row[f:])
 	}
 	copyRows(next, a.x2, n)
-	y.down.forwardAdd(next, a.act, n)
+	y.down.forwardAdd(next, a.act, n, a.low)
 }
 
 // pass runs one sequence at a time through a model, forward and, if it keeps every layer, backward. It holds the
@@ -108,9 +110,9 @@ type pass struct {
 func newPass(w *weights) *pass {
 	p := newScoringPass(w)
 	for i := range p.layers {
-		p.layers[i] = newActivations(w.config)
+		p.layers[i] = w.newActivations()
 	}
-	p.back = newBackward(w.config)
+	p.back = newBackward(w.config, w.rank)
 	return p
 }
 
@@ -118,7 +120,7 @@ func newPass(w *weights) *pass {
 func newScoringPass(w *weights) *pass {
 	p := &pass{w: w, layers: make([]*activations, w.config.Layers), last: newMatrix(w.config.Width)}
 	p.attention, p.head = newAttention(w.config), newHead(w.config)
-	one := newActivations(w.config)
+	one := w.newActivations()
 	for i := range p.layers {
 		p.layers[i] = one
 	}

@@ -61,6 +61,7 @@ func TestGradientAgainstDifferences(t *testing.T) {
 			}
 			t.Run(name+"/"+lossName, func(t *testing.T) { checkGradient(t, testModel(t, name), loss) })
 		}
+		t.Run(name+"/adapter", func(t *testing.T) { checkGradient(t, adaptedModel(t, name), testLosses["policy"]) })
 	}
 }
 
@@ -78,7 +79,7 @@ func checkGradient(t *testing.T, m *Model, loss grpo.Loss) {
 		t.Errorf("loss: got %v, want %v", sum.loss, want)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, tensor := range m.layout.tensors {
+	for _, tensor := range l.trained.tensors {
 		g, p := tensor.of(gradient), r.p[tensor.name]
 		direction := make([]float64, len(p))
 		for i := range direction {

@@ -45,7 +45,7 @@ func (p *pass) predict(asked []int) {
 	for i, t := range asked {
 		h.inverse[i] = simd.RMSNorm(h.hidden.row(i), p.last.row(t-1), p.w.norm, eps)
 	}
-	p.w.head.forward(h.logits, h.hidden, len(asked))
+	p.w.head.forward(h.logits, h.hidden, len(asked), matrix{})
 }
 
 // distribution is the softmax of a row of logits z.
@@ -183,9 +183,11 @@ func at(v []float32, t int) float64 {
 // backwardHead goes from the gradients of the logits down to p.back.dx.
 func (p *pass) backwardHead(asked []int, y *layout, grad []float32) {
 	h, w, n := &p.head, p.w, len(asked)
-	w.head.backward(h.dHidden, h.grad, n)
-	w.head.gradient(y.head.of(grad), h.grad, h.hidden, n, &h.packed)
-	norm := y.norm.of(grad)
+	w.head.backward(h.dHidden, h.grad, n, false)
+	if y.head.size > 0 {
+		w.head.gradient(y.head.of(grad), h.grad, h.hidden, n, &h.packed)
+	}
+	norm := p.back.gradient(y.norm, grad, len(w.norm))
 	for i, t := range asked {
 		simd.RMSNormBackward(p.back.dx.row(t-1), norm, h.dHidden.row(i), p.last.row(t-1), w.norm, h.inverse[i])
 	}

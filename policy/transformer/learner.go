@@ -27,13 +27,14 @@ type LearnerOptions struct {
 type Learner struct {
 	model   *Model
 	options LearnerOptions
-	means   []float32 // AdamW's moments, laid out as the model's values
+	trained *layout   // what is trained: the model, or its adapter
+	means   []float32 // AdamW's moments, laid out as trained
 	squares []float32
 	step    int // updates so far; the model's version may be ahead of it if it was made from another's weights
 
 	weights *weights
 	stale   bool        // weights are not those of the model
-	lanes   [][]float32 // gradients, laid out as the model's values
+	lanes   [][]float32 // gradients, laid out as trained
 	passes  []*pass     // one for each worker
 	pieces  []piece
 }
@@ -50,7 +51,8 @@ type piece struct {
 // pieceSize bounds a piece so that its parameters, moments and gradient stay in a core's cache.
 const pieceSize = 1 << 15
 
-// NewLearner makes a learner of the model, which is its own from then on.
+// NewLearner makes a learner of the model, which is its own from then on. It trains the model's adapter alone if there is
+// one.
 func NewLearner(m *Model, o LearnerOptions) *Learner {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -58,11 +60,12 @@ func NewLearner(m *Model, o LearnerOptions) *Learner {
 	if o.Lanes <= 0 {
 		o.Lanes = 4
 	}
+	y, _ := m.trained()
 	l := &Learner{
-		model: m, options: o, weights: newWeights(m.config), stale: true,
-		means: make([]float32, m.layout.size), squares: make([]float32, m.layout.size),
+		model: m, options: o, trained: y, weights: newWeights(m), stale: true,
+		means: make([]float32, y.size), squares: make([]float32, y.size),
 	}
-	for i, t := range m.layout.tensors {
+	for i, t := range y.tensors {
 		for at := 0; at < t.size; at += pieceSize {
 			l.pieces = append(l.pieces, piece{span{t.at + at, min(pieceSize, t.size-at)}, t.decays(), i})
 		}
@@ -180,17 +183,28 @@ func (l *Learner) prepare() {
 	if !l.stale {
 		return
 	}
-	l.weights.alias(l.model)
-	l.weights.pack(l.model, (*linear).pack, l.options.Workers)
-	l.weights.pack(l.model, (*linear).packBackward, l.options.Workers)
 	l.stale = false
+	forms := []func(*linear, []float32){(*linear).pack, (*linear).packBackward}
+	if a := l.model.adapter; a != nil {
+		if l.weights.head.transposed == nil {
+			l.weights.pack(l.model, (*linear).packBackward, l.options.Workers)
+		}
+		for _, form := range forms {
+			l.weights.packAdapter(a, form, l.options.Workers)
+		}
+		return
+	}
+	l.weights.alias(l.model)
+	for _, form := range forms {
+		l.weights.pack(l.model, form, l.options.Workers)
+	}
 }
 
 // gradient returns the summed gradient of the batch, in the first lane's memory, and its tally.
 func (l *Learner) gradient(ctx context.Context, batch []grpo.Datum, loss grpo.Loss) ([]float32, tally, error) {
 	lanes := split(batch, l.options.Lanes)
 	for len(l.lanes) < len(lanes) {
-		l.lanes = append(l.lanes, make([]float32, l.model.layout.size))
+		l.lanes = append(l.lanes, make([]float32, l.trained.size))
 	}
 	for len(l.passes) < min(l.options.Workers, len(lanes)) {
 		l.passes = append(l.passes, newPass(l.weights))
@@ -246,7 +260,7 @@ func (l *Learner) sequence(ctx context.Context, p *pass, d grpo.Datum, loss grpo
 		return tally{}, err
 	}
 	p.forward(d.IDs)
-	s, live, err := p.learn(ctx, d, loss, l.model.layout, grad)
+	s, live, err := p.learn(ctx, d, loss, l.trained, grad)
 	if err != nil {
 		return s, p.blame(err, len(d.IDs))
 	}
@@ -254,7 +268,7 @@ func (l *Learner) sequence(ctx context.Context, p *pass, d grpo.Datum, loss grpo
 		return s, fmt.Errorf("loss is %v", s.loss)
 	}
 	if live {
-		p.backward(d.IDs, l.model.layout, grad)
+		p.backward(d.IDs, l.trained, grad)
 	}
 	return s, nil
 }
@@ -297,7 +311,7 @@ func (l *Learner) norm(gradient []float32) (float64, error) {
 	var sum float64
 	for i, s := range squares {
 		if math.IsNaN(s) || math.IsInf(s, 0) {
-			return 0, fmt.Errorf("gradient of %s is not finite", l.model.layout.tensors[l.pieces[i].tensor].name)
+			return 0, fmt.Errorf("gradient of %s is not finite", l.trained.tensors[l.pieces[i].tensor].name)
 		}
 		sum += s
 	}
@@ -319,6 +333,7 @@ func (l *Learner) apply(gradient []float32, norm float64, o policy.Optim) {
 	}
 	plain := simd.NewAdamWCoefficients(o.Rate, o.Beta1, o.Beta2, o.Epsilon, 0, l.step)
 	decayed := simd.NewAdamWCoefficients(o.Rate, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, l.step)
+	_, values := l.model.trained()
 	parallel(l.options.Workers, len(l.pieces), func(_, i int) {
 		p, g, c := l.pieces[i], l.pieces[i].of(gradient), plain
 		if p.decays {
@@ -327,7 +342,7 @@ func (l *Learner) apply(gradient []float32, norm float64, o policy.Optim) {
 		if shrink != 1 {
 			simd.Scale(g, shrink)
 		}
-		simd.AdamW(p.of(l.model.values), p.of(l.means), p.of(l.squares), g, c)
+		simd.AdamW(p.of(values), p.of(l.means), p.of(l.squares), g, c)
 	})
 }
 

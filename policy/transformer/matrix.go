@@ -47,6 +47,14 @@ type linear struct {
 	in, out    int
 	packed     []float32 // Wᵀ, for the forward pass
 	transposed []float32 // W, for the gradient of x; nil in a snapshot
+	low        []lowRank // what an adapter adds
+}
+
+// lowRank adds x·Aᵀ·(scale·B)ᵀ to the columns of y from first on.
+type lowRank struct {
+	first int
+	a     linear // A [rank, in]
+	b     linear // scale·B [out, rank]
 }
 
 // pack reads w [out, in].
@@ -65,19 +73,23 @@ func (l *linear) packBackward(w []float32) {
 	simd.PackB(l.transposed, w, l.out, l.in, l.in)
 }
 
-// forward sets n rows of y to x·Wᵀ.
-func (l *linear) forward(y, x matrix, n int) {
-	simd.Gemm(y.v, y.ld, x.v, x.ld, n, l.out, l.in, l.packed, l.in, 0, false)
-}
+// forward sets n rows of y to x·Wᵀ; u [n, rank] is scratch for an adapter.
+func (l *linear) forward(y, x matrix, n int, u matrix) { l.product(y, x, n, u, false) }
 
 // forwardAdd adds x·Wᵀ to n rows of y.
-func (l *linear) forwardAdd(y, x matrix, n int) {
-	simd.Gemm(y.v, y.ld, x.v, x.ld, n, l.out, l.in, l.packed, l.in, 0, true)
+func (l *linear) forwardAdd(y, x matrix, n int, u matrix) { l.product(y, x, n, u, true) }
+
+func (l *linear) product(y, x matrix, n int, u matrix, add bool) {
+	simd.Gemm(y.v, y.ld, x.v, x.ld, n, l.out, l.in, l.packed, l.in, 0, add)
+	for _, r := range l.low {
+		r.a.product(u, x, n, matrix{}, false)
+		r.b.product(y.columns(r.first, r.b.out), u, n, matrix{}, true)
+	}
 }
 
-// backward sets n rows of dx to dy·W.
-func (l *linear) backward(dx, dy matrix, n int) {
-	simd.Gemm(dx.v, dx.ld, dy.v, dy.ld, n, l.in, l.out, l.transposed, l.out, 0, false)
+// backward sets n rows of dx to dy·W, W without its adapter, or adds dy·W to them.
+func (l *linear) backward(dx, dy matrix, n int, add bool) {
+	simd.Gemm(dx.v, dx.ld, dy.v, dy.ld, n, l.in, l.out, l.transposed, l.out, 0, add)
 }
 
 // gradient adds dyᵀ·x over n rows to dw [out, in]; scratch holds x packed.

@@ -32,6 +32,8 @@ type layerLayout struct {
 	qNorm, kNorm span // of a head [HeadDim]
 	out          span
 	gateUp, down span // gateUp: rows of gates, then of ups
+
+	qkvLow, outLow, gateUpLow, downLow []lowSpan // of an adapter, which has nothing else
 }
 
 // layout says where everything is in the flat vector.
@@ -108,6 +110,7 @@ type Model struct {
 	layout  *layout
 	values  []float32 // flat vector of parameters [layout.size]
 	version int
+	adapter *adapter // nil: none; with one, values do not change
 }
 
 // NewModel makes a model with weights drawn from the seed, each tensor from its own name, so that a tensor does not
@@ -177,12 +180,24 @@ func fill(v []float32, x float32) {
 
 // normal fills v with draws from N(0, deviation²) that depend on seed and label alone.
 func normal(v []float32, deviation float64, seed uint64, label string) {
-	h := fnv.New64a()
-	h.Write([]byte(label))
-	r := rand.New(rand.NewPCG(seed, h.Sum64()))
+	r := labelled(seed, label)
 	for i := range v {
 		v[i] = float32(r.NormFloat64() * deviation)
 	}
+}
+
+// uniform fills v with draws from ±limit that depend on seed and label alone.
+func uniform(v []float32, limit float64, seed uint64, label string) {
+	r := labelled(seed, label)
+	for i := range v {
+		v[i] = float32((2*r.Float64() - 1) * limit)
+	}
+}
+
+func labelled(seed uint64, label string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(label))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
 func (m *Model) compose(seed uint64, pieces [][]string) {

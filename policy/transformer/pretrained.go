@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -257,50 +258,16 @@ func (m *Model) mayIgnore(name string) bool {
 }
 
 // WritePretrained writes the model as a new directory that ReadPretrained and Hugging Face's libraries read, weights in
-// F32. The tokenizer is not part of it. A directory that holds a model already is an error.
+// F32. The tokenizer is not part of it, nor is an adapter (see Merge). A directory that holds a model already is an error.
 func (m *Model) WritePretrained(ctx context.Context, dir string) error {
-	if err := m.writePretrained(ctx, dir); err != nil {
+	about, err := m.config.pretrained()
+	if err == nil {
+		err = writeFolder(ctx, dir, configFile, about, weightsFile, m.layout.stores("", m.values))
+	}
+	if err != nil {
 		return fmt.Errorf("write model %s: %w", dir, err)
 	}
 	return nil
-}
-
-func (m *Model) writePretrained(ctx context.Context, dir string) (err error) {
-	p, err := m.config.pretrained()
-	if err != nil {
-		return err
-	}
-	about, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, name := range []string{configFile, weightsFile, indexFile} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return fmt.Errorf("%s is there already: choose another directory", name)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	part := filepath.Join(dir, weightsFile+".part")
-	f, err := os.Create(part)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part))
-		}
-	}()
-	if err := errors.Join(writeEntries(ctx, f, map[string]string{"format": "pt"}, m.layout.stores("", m.values)), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, configFile), append(about, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, filepath.Join(dir, weightsFile)) // last: without it there is no model
 }
 
 // pretrained is the config in Hugging Face's words, or what about it they have no word for.
@@ -321,4 +288,157 @@ func (c Config) pretrained() (pretrainedConfig, error) {
 		p.RopeScaling = &pretrainedRotary{Type: "llama3", Factor: s.Factor, LowFactor: s.LowFactor, HighFactor: s.HighFactor, Original: s.Original}
 	}
 	return p, nil
+}
+
+// An adapter is a directory as PEFT writes it: adapter_config.json and adapter_model.safetensors, whose tensors are those
+// of the model with a prefix.
+const (
+	adapterConfigFile  = "adapter_config.json"
+	adapterWeightsFile = "adapter_model.safetensors"
+	adapterPrefix      = "base_model.model."
+)
+
+// pretrainedAdapter are the fields of adapter_config.json that decide what the numbers mean.
+type pretrainedAdapter struct {
+	Type         string          `json:"peft_type"`
+	Task         string          `json:"task_type"`
+	Base         string          `json:"base_model_name_or_path"`
+	Rank         int             `json:"r"`
+	Alpha        float64         `json:"lora_alpha"`
+	Dropout      float64         `json:"lora_dropout"`
+	Targets      targetModules   `json:"target_modules"`
+	Bias         string          `json:"bias"`
+	Stabilised   bool            `json:"use_rslora"`
+	Decomposed   bool            `json:"use_dora"`
+	Transposed   bool            `json:"fan_in_fan_out"`
+	Whole        []string        `json:"modules_to_save"`
+	RankPattern  map[string]int  `json:"rank_pattern"`
+	AlphaPattern map[string]any  `json:"alpha_pattern"`
+	Layers       json.RawMessage `json:"layers_to_transform"`
+}
+
+// targetModules is a list of names; PEFT also knows "all-linear".
+type targetModules []string
+
+// UnmarshalJSON reads either form.
+func (t *targetModules) UnmarshalJSON(b []byte) error {
+	var word string
+	if json.Unmarshal(b, &word) == nil && word == "all-linear" {
+		*t = Projections()
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(t))
+}
+
+func (p pretrainedAdapter) config() (AdapterConfig, error) {
+	c := AdapterConfig{Rank: p.Rank, Scale: p.Alpha / float64(max(1, p.Rank)), Targets: p.Targets}
+	if p.Stabilised {
+		c.Scale = p.Alpha / math.Sqrt(float64(max(1, p.Rank)))
+	}
+	switch {
+	case p.Type != "LORA":
+		return c, fmt.Errorf("peft_type is %q, only LORA can be computed", p.Type)
+	case p.Decomposed || p.Transposed || p.Bias != "" && p.Bias != "none":
+		return c, errors.New("use_dora, fan_in_fan_out or bias is set: such adapters cannot be computed")
+	case len(p.Whole) > 0 || len(p.RankPattern) > 0 || len(p.AlphaPattern) > 0 || len(p.Layers) > 0 && string(p.Layers) != "null":
+		return c, errors.New("modules_to_save, rank_pattern, alpha_pattern or layers_to_transform is set: every layer must be adapted alike, and nothing else")
+	case c.Scale == 0:
+		return c, errors.New("lora_alpha is 0: the adapter does nothing")
+	}
+	return c, c.Validate()
+}
+
+// ReadAdapter gives the model the adapter of a PEFT directory. After an error the model is as it was.
+func (m *Model) ReadAdapter(ctx context.Context, dir string) error {
+	if err := m.readAdapter(ctx, dir); err != nil {
+		return fmt.Errorf("read adapter %s: %w", dir, err)
+	}
+	return nil
+}
+
+func (m *Model) readAdapter(ctx context.Context, dir string) (err error) {
+	var p pretrainedAdapter
+	if err := readJSON(filepath.Join(dir, adapterConfigFile), &p); err != nil {
+		return err
+	}
+	c, err := p.config()
+	if err != nil {
+		return fmt.Errorf("%s: %w", adapterConfigFile, err)
+	}
+	f, err := os.Open(filepath.Join(dir, adapterWeightsFile))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	entries, _, err := readEntries(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
+	}
+	y := newAdapterLayout(m.config, c.Complete())
+	values := make([]float32, y.size)
+	stores := y.stores(adapterPrefix, values)
+	if err := checkEntries(entries, stores); err != nil {
+		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
+	}
+	if err := readTensors(ctx, f, entries, stores); err != nil {
+		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
+	}
+	if err := m.Adapt(c, 0); err != nil {
+		return err
+	}
+	m.retrain(values)
+	return nil
+}
+
+// WriteAdapter writes the model's adapter as a new PEFT directory. base is the name or the directory of the model it
+// adapts, which readers may load.
+func (m *Model) WriteAdapter(ctx context.Context, dir, base string) error {
+	if m.adapter == nil {
+		return fmt.Errorf("write adapter %s: the model has none", dir)
+	}
+	a := m.adapter.config
+	about := pretrainedAdapter{
+		Type: "LORA", Task: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Scale * float64(a.Rank), Targets: a.Targets, Bias: "none",
+		Layers: json.RawMessage("null"),
+	}
+	stores := m.adapter.layout.stores(adapterPrefix, m.adapter.values)
+	if err := writeFolder(ctx, dir, adapterConfigFile, about, adapterWeightsFile, stores); err != nil {
+		return fmt.Errorf("write adapter %s: %w", dir, err)
+	}
+	return nil
+}
+
+// writeFolder writes a JSON file and one of weights; neither may be there already.
+func writeFolder(ctx context.Context, dir, aboutFile string, about any, weights string, stores []store) (err error) {
+	text, err := json.MarshalIndent(about, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{aboutFile, weights, weights + ".index.json"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s is there already: choose another directory", name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	part := filepath.Join(dir, weights+".part")
+	f, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	if err := errors.Join(writeEntries(ctx, f, map[string]string{"format": "pt"}, stores), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, aboutFile), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(dir, weights)) // last: without it there is nothing
 }

@@ -29,8 +29,9 @@ func (m *Model) logits(ids []int32, every int) [][]float32 {
 // TestPretrained: models of every family give the logits that testdata/make_pretrained.py had from transformers.
 func TestPretrained(t *testing.T) {
 	var values struct {
-		IDs    []int32
-		Logits map[string][][]float32
+		IDs     []int32
+		Logits  map[string][][]float32
+		Adapted [][]float32
 	}
 	if err := readJSON(filepath.Join(pretrainedModels, "values.json"), &values); err != nil {
 		t.Fatal(err)
@@ -38,22 +39,39 @@ func TestPretrained(t *testing.T) {
 	if len(values.Logits) != 4 {
 		t.Fatalf("values of %d models, want 4", len(values.Logits))
 	}
-	for name, want := range values.Logits {
-		t.Run(name, func(t *testing.T) {
-			m, err := ReadPretrained(t.Context(), filepath.Join(pretrainedModels, name), PretrainedOptions{Context: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare := func(m *Model) {
-				for i, row := range m.logits(values.IDs, 23) {
-					for id, z := range row {
-						if !(math.Abs(float64(z-want[i][id])) <= 1e-4) {
-							t.Fatalf("position %d, id %d: logit %v, want %v", 23*i, id, z, want[i][id])
-						}
-					}
+	compare := func(t *testing.T, m *Model, want [][]float32) {
+		t.Helper()
+		for i, row := range m.logits(values.IDs, 23) {
+			for id, z := range row {
+				if !(math.Abs(float64(z-want[i][id])) <= 1e-4) {
+					t.Fatalf("position %d, id %d: logit %v, want %v", 23*i, id, z, want[i][id])
 				}
 			}
-			compare(m)
+		}
+	}
+	t.Run("adapter", func(t *testing.T) {
+		read := func(dir string) *Model {
+			m := pretrained(t, "qwen2")
+			if err := m.ReadAdapter(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		m := read(filepath.Join(pretrainedModels, "qwen2-lora"))
+		compare(t, m, values.Adapted)
+		compare(t, m.Merge(), values.Adapted)
+		dir := filepath.Join(t.TempDir(), "again")
+		if err := m.WriteAdapter(t.Context(), dir, "qwen2"); err != nil {
+			t.Fatal(err)
+		}
+		if again := read(dir); !again.adapterConfig().equal(m.adapterConfig()) || !slices.Equal(again.adapter.values, m.adapter.values) {
+			t.Errorf("written and read again it is another adapter: %v, was %v", again.adapterConfig(), m.adapterConfig())
+		}
+	})
+	for name, want := range values.Logits {
+		t.Run(name, func(t *testing.T) {
+			m := pretrained(t, name)
+			compare(t, m, want)
 			dir := filepath.Join(t.TempDir(), "again")
 			if err := m.WritePretrained(t.Context(), dir); err != nil {
 				t.Fatal(err)
@@ -72,6 +90,15 @@ func TestPretrained(t *testing.T) {
 	}
 }
 
+func pretrained(t *testing.T, name string) *Model {
+	t.Helper()
+	m, err := ReadPretrained(t.Context(), filepath.Join(pretrainedModels, name), PretrainedOptions{Context: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // copyModel copies a pretrained model so that a test can spoil it.
 func copyModel(t *testing.T, name string) string {
 	t.Helper()
@@ -82,22 +109,56 @@ func copyModel(t *testing.T, name string) string {
 	return dir
 }
 
-func TestPretrainedRefuses(t *testing.T) {
-	set := func(key string, value any) func(dir string) error {
-		return func(dir string) error {
-			path := filepath.Join(dir, configFile)
-			fields := map[string]any{}
-			if err := readJSON(path, &fields); err != nil {
-				return err
-			}
-			fields[key] = value
-			b, err := json.Marshal(fields)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(path, b, 0o600)
+// setting changes a field of a JSON file.
+func setting(file, key string, value any) func(dir string) error {
+	return func(dir string) error {
+		path := filepath.Join(dir, file)
+		fields := map[string]any{}
+		if err := readJSON(path, &fields); err != nil {
+			return err
+		}
+		fields[key] = value
+		b, err := json.Marshal(fields)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o600)
+	}
+}
+
+func TestAdapterRefuses(t *testing.T) {
+	set := func(key string, value any) func(dir string) error { return setting(adapterConfigFile, key, value) }
+	for want, spoil := range map[string]func(dir string) error{
+		"there is no adapter_config": func(dir string) error { return os.Remove(filepath.Join(dir, adapterConfigFile)) },
+		"no such file":               func(dir string) error { return os.Remove(filepath.Join(dir, adapterWeightsFile)) },
+		`peft_type is "IA3"`:         set("peft_type", "IA3"),
+		"use_dora":                   set("use_dora", true),
+		"modules_to_save":            set("modules_to_save", []string{"lm_head"}),
+		"rank_pattern":               set("rank_pattern", map[string]int{"q_proj": 1}),
+		"lora_alpha is 0":            set("lora_alpha", 0),
+		"rank is 0":                  set("r", 0),
+		"want [4 24]":                set("r", 4),
+		"is missing":                 set("target_modules", "all-linear"),
+		`no projection "c_attn"`:     set("target_modules", []string{"c_attn"}),
+		"does not belong":            set("target_modules", []string{"q_proj"}),
+	} {
+		dir := copyModel(t, "qwen2-lora")
+		if err := spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		m := pretrained(t, "qwen2")
+		if err := m.ReadAdapter(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) || m.adapter != nil {
+			t.Errorf("got %v, want an error that says %q and no adapter", err, want)
 		}
 	}
+	m := pretrained(t, "llama")
+	if err := m.ReadAdapter(t.Context(), filepath.Join(pretrainedModels, "qwen2-lora")); err == nil {
+		t.Error("an adapter of another model was accepted")
+	}
+}
+
+func TestPretrainedRefuses(t *testing.T) {
+	set := func(key string, value any) func(dir string) error { return setting(configFile, key, value) }
 	write := func(name, text string) func(dir string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
 	}

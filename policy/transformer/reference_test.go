@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"skillmaster/grpo"
@@ -29,6 +30,20 @@ func testModel(t testing.TB, name string) *Model {
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range m.values {
 		m.values[i] += float32(r.NormFloat64() * 0.1)
+	}
+	return m
+}
+
+// adaptedModel is testModel with an adapter of every projection that changes what it says.
+func adaptedModel(t testing.TB, name string) *Model {
+	t.Helper()
+	m := testModel(t, name)
+	if err := m.Adapt(AdapterConfig{Rank: 3, Scale: 1.5}, 8); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range m.adapter.values {
+		m.adapter.values[i] += float32(r.NormFloat64() * 0.2)
 	}
 	return m
 }
@@ -62,22 +77,38 @@ func testBatch(c Config, lengths ...int) []grpo.Datum {
 
 // reference is the slow model in float64, written from the definition.
 type reference struct {
-	c Config
-	p map[string][]float64
+	c     Config
+	p     map[string][]float64
+	scale float64 // of an adapter
 }
 
 func newReference(m *Model) reference {
-	r := reference{m.config, map[string][]float64{}}
-	for _, t := range m.layout.tensors {
-		for _, v := range t.of(m.values) {
-			r.p[t.name] = append(r.p[t.name], float64(v))
+	r := reference{c: m.config, p: map[string][]float64{}}
+	add := func(y *layout, values []float32) {
+		for _, t := range y.tensors {
+			for _, v := range t.of(values) {
+				r.p[t.name] = append(r.p[t.name], float64(v))
+			}
 		}
+	}
+	add(m.layout, m.values)
+	if m.adapter != nil {
+		add(m.trained())
+		r.scale = m.adapter.config.Scale
 	}
 	return r
 }
 
 func (r reference) linear(name string, x []float64) []float64 {
 	w, bias := r.p[name+".weight"], r.p[name+".bias"]
+	if r.p[name+".lora_A.weight"] != nil {
+		low := r.linear(name+".lora_B", r.linear(name+".lora_A", x))
+		for i := range low {
+			low[i] *= r.scale
+		}
+		bias = slices.Concat(bias, make([]float64, len(low)-len(bias)))
+		addTo(bias, low)
+	}
 	y := make([]float64, len(w)/len(x))
 	for o := range y {
 		for i, v := range x {

@@ -24,32 +24,37 @@ func ramp(n, from, vocab int) []int32 {
 // TestOneNumber: sampling, scoring and training give one log-probability, bit for bit, past the end of a chunk too.
 func TestOneNumber(t *testing.T) {
 	for name := range variants {
-		m := testModel(t, name)
-		s := m.Sampler(SamplerOptions{Workers: 2})
-		prompt := ramp(30, 1, m.config.Vocab)
-		got, err := s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 150, Seed: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids := append(prompt, got.IDs...)
-		scores, err := s.Score(t.Context(), [][]int32{ids})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(scores[0][30:], got.LogProbs) {
-			t.Errorf("%s: scored %v, sampled %v", name, scores[0][30:], got.LogProbs)
-		}
-		d := grpo.Datum{IDs: ids, Stream: make([]grpo.Stream, len(ids)), Advantage: make([]float32, len(ids)), LogProb: scores[0]}
-		for i := range ids {
-			d.Weight = append(d.Weight, min(1, float32(i)))
-		}
-		stats, err := NewLearner(m, LearnerOptions{}).Update(t.Context(), []grpo.Datum{d}, testOptim())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if stats.Drift > 3e-7 { // scores are rounded to float32, training keeps float64
-			t.Errorf("%s: training differs from sampling by %v", name, stats.Drift)
-		}
+		oneNumber(t, name, testModel(t, name))
+		oneNumber(t, name+" with an adapter", adaptedModel(t, name))
+	}
+}
+
+func oneNumber(t *testing.T, name string, m *Model) {
+	t.Helper()
+	s := m.Sampler(SamplerOptions{Workers: 2})
+	prompt := ramp(30, 1, m.config.Vocab)
+	got, err := s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 150, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := append(prompt, got.IDs...)
+	scores, err := s.Score(t.Context(), [][]int32{ids})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(scores[0][30:], got.LogProbs) {
+		t.Errorf("%s: scored %v, sampled %v", name, scores[0][30:], got.LogProbs)
+	}
+	d := grpo.Datum{IDs: ids, Stream: make([]grpo.Stream, len(ids)), Advantage: make([]float32, len(ids)), LogProb: scores[0]}
+	for i := range ids {
+		d.Weight = append(d.Weight, min(1, float32(i)))
+	}
+	stats, err := NewLearner(m, LearnerOptions{}).Update(t.Context(), []grpo.Datum{d}, testOptim())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Drift > 3e-7 { // scores are rounded to float32, training keeps float64
+		t.Errorf("%s: training differs from sampling by %v", name, stats.Drift)
 	}
 }
 

@@ -29,7 +29,7 @@ type worker struct {
 
 func newWorker(s *Sampler) *worker {
 	c := s.weights.config
-	return &worker{sampler: s, a: newActivations(c), hidden: newMatrix(c.Width), logits: newMatrix(c.Vocab)}
+	return &worker{sampler: s, a: s.weights.newActivations(), hidden: newMatrix(c.Width), logits: newMatrix(c.Vocab)}
 }
 
 // run works until nothing is left to sample. After each step it lets others run: callers whose sample ended are likely
@@ -158,7 +158,7 @@ func (w *worker) choose() {
 	if len(w.choosing) == 0 {
 		return
 	}
-	weights.head.forward(w.logits, w.hidden, len(w.choosing))
+	weights.head.forward(w.logits, w.hidden, len(w.choosing), matrix{})
 	for row, i := range w.choosing {
 		w.slots[i].extend(w.logits.row(row), &w.chooser)
 	}

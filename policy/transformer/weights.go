@@ -23,9 +23,15 @@ type weights struct {
 	layers []layerWeights
 	head   linear
 	rotary *rotary
+	rank   int // of the adapter; 0: none
 }
 
-func newWeights(c Config) *weights {
+// newWeights makes room for the weights of a model; the matrices of one with an adapter are there already.
+func newWeights(m *Model) *weights {
+	c := m.config
+	if m.adapter != nil {
+		return m.adapter.weights()
+	}
 	w := &weights{config: c, layers: make([]layerWeights, c.Layers), rotary: newRotary(c)}
 	for i := range w.layers {
 		y := &w.layers[i]
@@ -38,9 +44,13 @@ func newWeights(c Config) *weights {
 	return w
 }
 
-// snapshot returns forward weights that share nothing with the model.
+// snapshot returns forward weights that share nothing with the model but what an adapter leaves as it is.
 func (m *Model) snapshot(workers int) *weights {
-	w := newWeights(m.config)
+	w := newWeights(m)
+	if m.adapter != nil {
+		w.packAdapter(m.adapter, (*linear).pack, workers)
+		return w
+	}
 	w.alias(m)
 	w.embed, w.norm = slices.Clone(w.embed), slices.Clone(w.norm)
 	for i := range w.layers {
