@@ -43,8 +43,9 @@ func (p *pass) startBackward(n int) {
 func (p *pass) backward(ids []int32, y *layout, grad []float32) {
 	n, d := len(ids), p.w.config.Width
 	for l := len(p.layers) - 1; l >= 0; l-- {
-		p.backwardFeedForward(l, n, &y.layers[l], grad)
-		p.backwardAttention(l, n, &y.layers[l], grad)
+		a := p.again(l, n)
+		p.backwardFeedForward(a, l, n, &y.layers[l], grad)
+		p.backwardAttention(a, l, n, &y.layers[l], grad)
 	}
 	if y.embed.size == 0 {
 		return
@@ -55,8 +56,8 @@ func (p *pass) backward(ids []int32, y *layout, grad []float32) {
 	}
 }
 
-func (p *pass) backwardFeedForward(l, n int, y *layerLayout, grad []float32) {
-	a, w, b, f := p.layers[l], &p.w.layers[l], &p.back, p.w.config.Hidden
+func (p *pass) backwardFeedForward(a *activations, l, n int, y *layerLayout, grad []float32) {
+	w, b, f := &p.w.layers[l], &p.back, p.w.config.Hidden
 	b.linear(&w.down, b.dAct, b.dx, a.act, n, y.down, y.downLow, grad)
 	for i := range n {
 		row, out := a.gateUp.row(i), b.dGU.row(i)
@@ -95,8 +96,8 @@ func (b *backward) gradient(s span, grad []float32, n int) []float32 {
 	return s.of(grad)
 }
 
-func (p *pass) backwardAttention(l, n int, y *layerLayout, grad []float32) {
-	a, w, b := p.layers[l], &p.w.layers[l], &p.back
+func (p *pass) backwardAttention(a *activations, l, n int, y *layerLayout, grad []float32) {
+	w, b := &p.w.layers[l], &p.back
 	b.linear(&w.out, b.dMixed, b.dx, a.mixed, n, y.out, y.outLow, grad)
 	p.attention.backward(a, b.dQKV, b.dMixed, n)
 	for i := range n {

@@ -78,9 +78,16 @@ func (w *weights) enter(layer int, a *activations, positions []int) {
 	}
 }
 
-// leave computes the rest of the layer from attention's output: mixed → x2 → h2 → gateUp → act → next, the input of the
-// layer above, which may be a.x itself.
+// leave computes the rest of the layer from attention's output: mixed → x2 → … → next, the input of the layer above,
+// which may be a.x itself.
 func (w *weights) leave(layer int, a *activations, next matrix, n int) {
+	w.expand(layer, a, n)
+	copyRows(next, a.x2, n)
+	w.layers[layer].down.forwardAdd(next, a.act, n, a.low)
+}
+
+// expand computes mixed → x2 → h2 → gateUp → act.
+func (w *weights) expand(layer int, a *activations, n int) {
 	y, f := &w.layers[layer], w.config.Hidden
 	copyRows(a.x2, a.x, n)
 	y.out.forwardAdd(a.x2, a.mixed, n, a.low)
@@ -90,15 +97,14 @@ func (w *weights) leave(layer int, a *activations, next matrix, n int) {
 		row := a.gateUp.row(i)
 		simd.SwiGLU(a.act.row(i), row[:f], row[f:])
 	}
-	copyRows(next, a.x2, n)
-	y.down.forwardAdd(next, a.act, n, a.low)
 }
 
 // pass runs one sequence at a time through a model, forward and, if it keeps every layer, backward. It holds the
 // workspace of one worker, which grows to the longest sequence seen.
 type pass struct {
 	w         *weights
-	layers    []*activations // all the same one if nothing is kept for a backward pass
+	layers    []*activations // all the same one if nothing is kept for a backward pass, or inputs alone
+	inputs    []matrix       // of each layer [T, D], from which the backward pass computes the layer again; nil: all is kept
 	last      matrix         // output of the last layer [T, D]
 	positions []int          // 0, 1, 2, …
 	attention attention
@@ -106,10 +112,14 @@ type pass struct {
 	back      backward
 }
 
-// newPass returns a pass that keeps what backward needs.
-func newPass(w *weights) *pass {
+// newPass returns a pass that keeps what backward needs: every layer's activations, or its input alone.
+func newPass(w *weights, recompute bool) *pass {
 	p := newScoringPass(w)
 	for i := range p.layers {
+		if recompute {
+			p.inputs = append(p.inputs, newMatrix(w.config.Width))
+			continue
+		}
 		p.layers[i] = w.newActivations()
 	}
 	p.back = newBackward(w.config, w.rank)
@@ -137,14 +147,53 @@ func (p *pass) forward(ids []int32) {
 	for _, a := range p.layers {
 		a.grow(n)
 	}
+	for i := range p.inputs {
+		p.inputs[i].grow(n)
+	}
 	p.w.lookUp(p.layers[0].x, ids)
 	for l, a := range p.layers {
 		next := p.last
 		if l+1 < len(p.layers) {
 			next = p.layers[l+1].x
 		}
+		if p.inputs != nil {
+			copyRows(p.inputs[l], a.x, n)
+		}
 		p.w.enter(l, a, p.positions[:n])
 		p.attention.forward(a, n)
 		p.w.leave(l, a, next, n)
 	}
+}
+
+// again returns a layer's activations, which it computes from the input if that is all there is, to the same bits.
+func (p *pass) again(l, n int) *activations {
+	a := p.layers[l]
+	if p.inputs != nil {
+		copyRows(a.x, p.inputs[l], n)
+		p.w.enter(l, a, p.positions[:n])
+		p.attention.forward(a, n)
+		p.w.expand(l, a, n)
+	}
+	return a
+}
+
+// ActivationBytes is the most memory that an update keeps of one sequence of n ids between its forward and its backward
+// pass, in each worker. With recompute it is the input of every layer and the rest of one.
+func (c Config) ActivationBytes(n int, recompute bool) int64 {
+	c = c.Complete()
+	pad := func(widths ...int) (floats int64) {
+		for _, w := range widths {
+			floats += int64(newMatrix(w).ld)
+		}
+		return floats
+	}
+	layer := pad(c.Width, c.Width, c.qkvWidth(), c.queryWidth(), c.Width, c.Width, 2*c.Hidden, c.Hidden, c.Heads) + 2
+	if c.QKNorm {
+		layer += pad(c.turnedWidth(), c.Heads+c.KVHeads)
+	}
+	kept := int64(c.Layers) * layer
+	if recompute {
+		kept = layer + int64(c.Layers)*pad(c.Width)
+	}
+	return 4 * int64(n) * (kept + pad(c.Width))
 }

@@ -19,8 +19,11 @@ type LearnerOptions struct {
 	Workers int // goroutines of an update; 0: GOMAXPROCS. They do not change the results
 	// Lanes is the number of gradients that are summed apart, then added in order; at most so many workers are busy. A
 	// batch is split over the lanes by length alone. Other lanes give other rounding; 0: 4.
-	Lanes   int
-	Sampler SamplerOptions // of the samplers it gives out
+	Lanes int
+	// Recompute keeps the input of each layer alone for the backward pass, which computes the rest again: the same results
+	// in less memory (see Config.ActivationBytes) and about a third more time.
+	Recompute bool
+	Sampler   SamplerOptions // of the samplers it gives out
 }
 
 // Learner improves a model. It implements policy.Learner and is not safe for concurrent use.
@@ -207,7 +210,7 @@ func (l *Learner) gradient(ctx context.Context, batch []grpo.Datum, loss grpo.Lo
 		l.lanes = append(l.lanes, make([]float32, l.trained.size))
 	}
 	for len(l.passes) < min(l.options.Workers, len(lanes)) {
-		l.passes = append(l.passes, newPass(l.weights))
+		l.passes = append(l.passes, newPass(l.weights, l.options.Recompute))
 	}
 	tallies, errs := make([]tally, len(batch)), make([]error, len(batch))
 	parallel(l.options.Workers, len(lanes), func(worker, lane int) {
@@ -275,7 +278,8 @@ func (l *Learner) sequence(ctx context.Context, p *pass, d grpo.Datum, loss grpo
 
 // blame adds to an error of the head which layer's numbers are the first that are not finite.
 func (p *pass) blame(err error, n int) error {
-	for i, a := range p.layers {
+	for i := range p.layers {
+		a := p.again(i, n)
 		for _, part := range []struct {
 			name string
 			m    matrix

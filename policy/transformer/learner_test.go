@@ -42,6 +42,45 @@ func TestWorkersDoNotChangeAnything(t *testing.T) {
 	}
 }
 
+// TestRecompute: computing layers again changes no bit, and keeps what ActivationBytes says.
+func TestRecompute(t *testing.T) {
+	for name := range variants {
+		want, wantStats := updateTwice(t, name, LearnerOptions{Workers: 2})
+		got, stats := updateTwice(t, name, LearnerOptions{Workers: 2, Recompute: true})
+		if !bytes.Equal(got, want) || stats != wantStats {
+			t.Errorf("%s: bytes equal %v, got %+v, want %+v", name, bytes.Equal(got, want), stats, wantStats)
+		}
+		for _, recompute := range []bool{false, true} {
+			m := testModel(t, name)
+			w := m.snapshot(1)
+			p := newPass(w, recompute)
+			p.forward(ramp(150, 1, m.config.Vocab))
+			if got, want := p.kept(), m.config.ActivationBytes(150, recompute); got != want {
+				t.Errorf("%s, recompute %v: a pass keeps %d bytes, ActivationBytes says %d", name, recompute, got, want)
+			}
+		}
+	}
+}
+
+// kept is the memory of a pass's activations.
+func (p *pass) kept() (bytes int64) {
+	seen := map[*activations]bool{}
+	for _, a := range p.layers {
+		if seen[a] {
+			continue
+		}
+		seen[a] = true
+		for _, m := range []matrix{a.x, a.h1, a.qkv, a.mixed, a.x2, a.h2, a.gateUp, a.act, a.lse, a.raw, a.invHeads, a.low} {
+			bytes += 4 * int64(len(m.v))
+		}
+		bytes += 4 * int64(len(a.inv1)+len(a.inv2))
+	}
+	for _, m := range append(p.inputs, p.last) {
+		bytes += 4 * int64(len(m.v))
+	}
+	return bytes
+}
+
 func TestSplit(t *testing.T) {
 	var batch []grpo.Datum
 	for _, n := range []int{3, 9, 4, 9, 1, 2} {
@@ -180,13 +219,15 @@ func TestNotFinite(t *testing.T) {
 func checkRefusal(t *testing.T, name string, m *Model, batch []grpo.Datum, want string) {
 	t.Helper()
 	before := slices.Clone(m.values)
-	l := NewLearner(m, LearnerOptions{Workers: 2})
-	_, err := l.Update(t.Context(), batch, testOptim())
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: got %v, want an error that names %q", name, err, want)
-	}
-	if l.step != 0 || m.version != 0 || !slices.EqualFunc(m.values, before, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
-		t.Errorf("%s: the learner has changed", name)
+	for _, recompute := range []bool{false, true} {
+		l := NewLearner(m, LearnerOptions{Workers: 2, Recompute: recompute})
+		_, err := l.Update(t.Context(), batch, testOptim())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error that names %q", name, err, want)
+		}
+		if l.step != 0 || m.version != 0 || !slices.EqualFunc(m.values, before, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+			t.Errorf("%s: the learner has changed", name)
+		}
 	}
 }
 

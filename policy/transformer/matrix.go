@@ -16,6 +16,9 @@ type matrix struct {
 // newMatrix returns an empty matrix of rows of a width. Rows are an odd number of cache lines apart, so that a column
 // does not fall on few sets of the cache.
 func newMatrix(width int) matrix {
+	if width == 0 {
+		return matrix{}
+	}
 	lines := (width + alignment - 1) / alignment
 	return matrix{width: width, ld: (lines | 1) * alignment}
 }
