@@ -1,0 +1,72 @@
+package webshop
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dataDir is the folder of the real shop. Without it the tests that need it are skipped, except in CI.
+func dataDir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("SKILLMASTER_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	dir = filepath.Join(dir, "webshop")
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no data of the real shop (set SKILLMASTER_DATA): %v", err)
+		}
+		t.Skipf("NOT TESTED against the real shop (set SKILLMASTER_DATA): %v", err)
+	}
+	return dir
+}
+
+// readGolden decodes a JSON file of the real shop's folder.
+func readGolden(t testing.TB, name string, v any) {
+	t.Helper()
+	r := openGolden(t, name)
+	if err := json.NewDecoder(r).Decode(v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// readLines decodes a file of JSON records.
+func readLines[T any](t testing.TB, name string) (out []T) {
+	t.Helper()
+	d := json.NewDecoder(openGolden(t, name))
+	for {
+		var v T
+		switch err := d.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			t.Fatalf("%s: record %d: %v", name, len(out)+1, err)
+		}
+		out = append(out, v)
+	}
+}
+
+func openGolden(t testing.TB, name string) io.Reader {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dataDir(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if !strings.HasSuffix(name, ".gz") {
+		return bufio.NewReader(f)
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}

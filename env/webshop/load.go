@@ -1,0 +1,387 @@
+package webshop
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Files are the texts a catalogue is read from, in the formats of the original.
+type Files struct {
+	Products   io.Reader // items_shuffle*.json
+	Attributes io.Reader // items_ins_v2*.json
+	Human      io.Reader // items_human_ins*.json, or nil
+	Nouns      io.Reader // title_nouns.jsonl, or nil
+}
+
+// LoadOptions say how a catalogue is read. The zero value reads all of it.
+type LoadOptions struct {
+	Limit int    // of the entries of the products' file, from its start; 0 for all
+	Index string // see CatalogueOptions
+	// Progress is told the number of entries read, every few thousand of them; nil for nobody.
+	Progress func(entries int)
+}
+
+// Loaded counts what was read and what of it was left out.
+type Loaded struct {
+	Entries       int // of the products' file
+	Products      int // of the catalogue
+	Unnamed       int // entries left out, with an ASIN of "nan"
+	Overlong      int // entries left out, with an ASIN of more than 10 characters
+	Repeated      int // entries left out, with the ASIN of an earlier one
+	Attributeless int // products that the attributes' file does not have: no synthetic goal asks for them
+	Unmatched     int // products of the other files that are not in the catalogue
+}
+
+const (
+	longestASIN = 10
+	noAttribute = "DUMMY_ATTR" // of a product that the attributes' file does not have
+)
+
+// Read reads a catalogue. Entries are decoded as they come, so that of a large file little more is held than the
+// products. What the original would stumble over is an error that names the entry.
+func Read(ctx context.Context, f Files, o LoadOptions) (*Catalogue, Loaded, error) {
+	l := loader{o: o, entries: map[string]*attributesJSON{}, human: map[string][]humanJSON{}}
+	if err := l.readAttributes(ctx, f.Attributes); err != nil {
+		return nil, l.loaded, fmt.Errorf("attributes of the products: %w", err)
+	}
+	if f.Human != nil {
+		if err := l.readHuman(ctx, f.Human); err != nil {
+			return nil, l.loaded, fmt.Errorf("human instructions: %w", err)
+		}
+	}
+	products, err := l.readProducts(ctx, f.Products)
+	if err != nil {
+		return nil, l.loaded, fmt.Errorf("products: %w", err)
+	}
+	if l.loaded.Products > 0 && l.loaded.Attributeless == l.loaded.Products {
+		return nil, l.loaded, fmt.Errorf("the attributes' file has %d products and none of the catalogue's %d: they do not belong together", len(l.entries), l.loaded.Products)
+	}
+	var nouns Nouns
+	if f.Nouns != nil {
+		if nouns, err = readNouns(f.Nouns, products); err != nil {
+			return nil, l.loaded, fmt.Errorf("nouns of the titles: %w", err)
+		}
+	}
+	c, err := NewCatalogue(ctx, products, CatalogueOptions{Nouns: nouns, Index: o.Index})
+	return c, l.loaded, err
+}
+
+// loader gathers a catalogue from its files.
+type loader struct {
+	o       LoadOptions
+	loaded  Loaded
+	entries map[string]*attributesJSON
+	human   map[string][]humanJSON
+}
+
+// attributesJSON is an entry of the attributes' file.
+type attributesJSON struct {
+	Attributes            []string `json:"attributes"`
+	Instruction           string   `json:"instruction"`
+	InstructionAttributes []string `json:"instruction_attributes"`
+}
+
+// humanJSON is an entry of the file of human instructions.
+type humanJSON struct {
+	Instruction           *string  `json:"instruction"`
+	InstructionAttributes []string `json:"instruction_attributes"`
+	InstructionOptions    []string `json:"instruction_options"`
+}
+
+// productJSON is an entry of the products' file, as far as it is used.
+type productJSON struct {
+	ASIN        *string     `json:"asin"`
+	Name        *string     `json:"name"`
+	Description string      `json:"full_description"`
+	Bullets     bulletsJSON `json:"small_description"`
+	Pricing     string      `json:"pricing"`
+	Options     optionsJSON `json:"customization_options"`
+	Category    *string     `json:"category"`
+	Query       *string     `json:"query"`
+	Path        string      `json:"product_category"`
+}
+
+// bulletsJSON is a list of strings, or one string.
+type bulletsJSON []string
+
+func (b *bulletsJSON) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		*b = make(bulletsJSON, 1)
+		return json.Unmarshal(raw, &(*b)[0])
+	}
+	return json.Unmarshal(raw, (*[]string)(b))
+}
+
+// optionsJSON is an object of lists of values, in the object's order, or "".
+type optionsJSON []OptionGroup
+
+func (o *optionsJSON) UnmarshalJSON(raw []byte) error {
+	if string(raw) == `""` || string(raw) == "null" {
+		return nil
+	}
+	return eachMember(json.NewDecoder(bytes.NewReader(raw)), func(name string, d *json.Decoder) error {
+		var values []struct {
+			Value *string `json:"value"`
+		}
+		if err := d.Decode(&values); err != nil {
+			return fmt.Errorf("option group %q: %w", name, err)
+		}
+		if values == nil {
+			return nil
+		}
+		g := OptionGroup{Name: lower(name), Values: make([]string, len(values))}
+		for i, v := range values {
+			if v.Value == nil {
+				return fmt.Errorf("option group %q: value %d is missing", name, i+1)
+			}
+			g.Values[i] = lower(strings.ReplaceAll(trim(*v.Value), "/", " | "))
+		}
+		for i := range *o {
+			if (*o)[i].Name == g.Name { // the last one of a name counts, at the place of the first
+				(*o)[i] = g
+				return nil
+			}
+		}
+		*o = append(*o, g)
+		return nil
+	})
+}
+
+// eachMember reads an object and calls read for each of its members, whose value is next in the decoder.
+func eachMember(d *json.Decoder, read func(name string, d *json.Decoder) error) error {
+	if err := open(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := t.(string) // a member has no other kind of name
+		if err := read(name, d); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return cut(err)
+}
+
+// end reads the delimiter that closes a list, and makes sure that nothing follows.
+func end(d *json.Decoder) error {
+	if _, err := d.Token(); err != nil {
+		return cut(err)
+	}
+	if t, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("after its end there is more: %v", cmp.Or[any](err, t))
+	}
+	return nil
+}
+
+// open reads the delimiter that a value must begin with.
+func open(d *json.Decoder, delim json.Delim) error {
+	t, err := d.Token()
+	if err != nil {
+		return cut(err)
+	}
+	if t != delim {
+		return fmt.Errorf("it begins with %v, not with %v", t, delim)
+	}
+	return nil
+}
+
+// cut calls the end of a text that should go on by its name.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// decode reads an entry that must be UTF-8.
+func decode(raw json.RawMessage, v any) error {
+	if !utf8.Valid(raw) {
+		return errors.New("it is not UTF-8")
+	}
+	return json.Unmarshal(raw, v)
+}
+
+func (l *loader) readAttributes(ctx context.Context, r io.Reader) error {
+	return eachMember(json.NewDecoder(r), func(asin string, d *json.Decoder) error {
+		var raw json.RawMessage
+		a := &attributesJSON{}
+		if err := cmp.Or(ctx.Err(), d.Decode(&raw)); err != nil {
+			return fmt.Errorf("%q: %w", asin, cut(err))
+		}
+		if err := decode(raw, a); err != nil {
+			return fmt.Errorf("%q: %w", asin, err)
+		}
+		l.entries[asin] = a
+		return nil
+	})
+}
+
+func (l *loader) readHuman(ctx context.Context, r io.Reader) error {
+	return eachMember(json.NewDecoder(r), func(asin string, d *json.Decoder) error {
+		var raw json.RawMessage
+		var h []humanJSON
+		if err := cmp.Or(ctx.Err(), d.Decode(&raw)); err != nil {
+			return fmt.Errorf("%q: %w", asin, cut(err))
+		}
+		if err := decode(raw, &h); err != nil {
+			return fmt.Errorf("%q: %w", asin, err)
+		}
+		for i := range h {
+			if h[i].Instruction == nil {
+				return fmt.Errorf("%q: instruction %d is missing", asin, i+1)
+			}
+		}
+		l.human[asin] = h
+		return nil
+	})
+}
+
+// batch is the number of entries that are decoded at once.
+const batch = 256
+
+// readProducts reads entries in batches and decodes those of a batch side by side.
+func (l *loader) readProducts(ctx context.Context, r io.Reader) ([]Product, error) {
+	d := json.NewDecoder(r)
+	if err := open(d, '['); err != nil {
+		return nil, err
+	}
+	var products []Product
+	seen := map[string]bool{}
+	for more := true; more; {
+		raw := make([]json.RawMessage, 0, batch)
+		for len(raw) < batch && (l.o.Limit == 0 || l.loaded.Entries < l.o.Limit) {
+			if more = d.More(); !more {
+				break
+			}
+			var one json.RawMessage
+			if err := d.Decode(&one); err != nil {
+				return nil, fmt.Errorf("entry %d: %w", l.loaded.Entries+1, cut(err))
+			}
+			raw = append(raw, one)
+			l.loaded.Entries++
+		}
+		more = more && len(raw) > 0
+		read, err := decodeProducts(ctx, raw, l.loaded.Entries-len(raw))
+		if err != nil {
+			return nil, err
+		}
+		for i := range read {
+			if l.keep(&read[i], seen) {
+				products = append(products, read[i].Product)
+			}
+		}
+		if l.o.Progress != nil {
+			l.o.Progress(l.loaded.Entries)
+		}
+	}
+	if l.o.Limit == 0 {
+		if err := end(d); err != nil {
+			return nil, err
+		}
+	}
+	l.loaded.Products = len(products)
+	for asin := range l.entries {
+		if !seen[asin] {
+			l.loaded.Unmatched++
+		}
+	}
+	for asin := range l.human {
+		if !seen[asin] {
+			l.loaded.Unmatched++
+		}
+	}
+	return products, nil
+}
+
+// decoded is an entry, clean, or the reason to leave it out.
+type decoded struct {
+	Product
+	unnamed, overlong bool
+}
+
+func decodeProducts(ctx context.Context, raw []json.RawMessage, before int) ([]decoded, error) {
+	out := make([]decoded, len(raw))
+	workers := runtime.GOMAXPROCS(0)
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range workers {
+		g.Go(func() error {
+			for i := w; i < len(raw); i += workers {
+				if err := cmp.Or(ctx.Err(), out[i].decode(raw[i])); err != nil {
+					return fmt.Errorf("entry %d: %w", before+i+1, err)
+				}
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+func (d *decoded) decode(raw json.RawMessage) error {
+	var j productJSON
+	if err := decode(raw, &j); err != nil {
+		return err
+	}
+	if j.ASIN == nil {
+		return errors.New("it has no asin")
+	}
+	d.ASIN = *j.ASIN
+	d.unnamed, d.overlong = d.ASIN == "nan", utf8.RuneCountInString(d.ASIN) > longestASIN
+	if d.unnamed || d.overlong {
+		return nil
+	}
+	for _, must := range []struct {
+		name  string
+		value *string
+	}{{"name", j.Name}, {"category", j.Category}, {"query", j.Query}} {
+		if must.value == nil {
+			return fmt.Errorf("product %s has no %s", d.ASIN, must.name)
+		}
+	}
+	var err error
+	if d.Price, err = parsePrice(j.Pricing); err != nil {
+		return fmt.Errorf("product %s: %w", d.ASIN, err)
+	}
+	d.Title, d.Description, d.Bullets, d.Options = *j.Name, j.Description, j.Bullets, j.Options
+	d.Category, d.Query, d.Path = *j.Category, trim(lower(*j.Query)), j.Path
+	return nil
+}
+
+// keep completes a product from the other files, and says whether it is to be kept.
+func (l *loader) keep(d *decoded, seen map[string]bool) bool {
+	switch {
+	case d.unnamed:
+		l.loaded.Unnamed++
+		return false
+	case d.overlong:
+		l.loaded.Overlong++
+		return false
+	case seen[d.ASIN]:
+		l.loaded.Repeated++
+		return false
+	}
+	seen[d.ASIN] = true
+	d.Attributes = []string{noAttribute}
+	if a := l.entries[d.ASIN]; a != nil {
+		d.Attributes, d.Instruction, d.InstructionAttributes = a.Attributes, a.Instruction, a.InstructionAttributes
+	} else {
+		l.loaded.Attributeless++
+	}
+	for _, h := range l.human[d.ASIN] {
+		d.Human = append(d.Human, HumanInstruction{Text: *h.Instruction, Attributes: h.InstructionAttributes, Options: h.InstructionOptions})
+	}
+	return true
+}

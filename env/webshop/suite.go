@@ -1,0 +1,317 @@
+package webshop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"skillmaster/env"
+	"skillmaster/episode"
+)
+
+// Show says in which form an agent sees a page.
+type Show uint8
+
+// The forms of a page.
+const (
+	Line  Show = iota // one line, as the original's "text"
+	Rich              // lines that mark what can be clicked and what was, as its "text_rich"
+	Parts             // as the training wrapper shows it: the task once, then what the page adds, each part in quotes
+)
+
+// Pay says what an episode is worth.
+type Pay uint8
+
+// The ways to pay.
+const (
+	Strict Pay = iota // all for a score of exactly 1, nothing for less
+	Shaped            // the score's share of it
+)
+
+// fullPay is the reward for a goal that is reached.
+const fullPay = 10
+
+// Options say how goals are played. The zero Options are those of the training wrapper, but for the form of pages.
+type Options struct {
+	Show      Show
+	Pay       Pay
+	StepLimit int // most actions of an episode, whatever they do; 0 stands for 15
+}
+
+const defaultLimit = 15
+
+// reportGoals are the first goals, which are not trained on.
+const reportGoals = 500
+
+// The splits of the goals.
+const (
+	reportSplit = "report" // the first reportGoals
+	trainSplit  = "train"  // the rest
+)
+
+// ErrNoGoal says that a shop has no goal of an id.
+var ErrNoGoal = errors.New("no such goal")
+
+// Suite offers a shop's goals as tasks. It is safe for concurrent use.
+type Suite struct {
+	shop   *Shop
+	o      Options
+	prefix string
+	report func() []episode.Task // made when first asked for
+	train  func() []episode.Task
+	items  []atomic.Pointer[[]episode.Action] // what can be done on a product's page, made when first needed
+}
+
+// NewSuite makes a suite of a shop.
+func NewSuite(s *Shop, o Options) *Suite {
+	if o.StepLimit <= 0 {
+		o.StepLimit = defaultLimit
+	}
+	suite := &Suite{shop: s, o: o, prefix: s.o.name(), items: make([]atomic.Pointer[[]episode.Action], s.Len())}
+	first := min(reportGoals, s.Goals())
+	suite.report = sync.OnceValue(func() []episode.Task { return suite.list(reportSplit, 0, first) })
+	suite.train = sync.OnceValue(func() []episode.Task { return suite.list(trainSplit, first, s.Goals()) })
+	return suite
+}
+
+// name tells apart goals of different options.
+func (o GoalOptions) name() string {
+	name := "synthetic"
+	if o.Human {
+		name = "human"
+	}
+	if o.Order != Constant {
+		name += "-" + o.Order.String()
+	}
+	if o.Seed != 0 {
+		name += "-" + strconv.FormatInt(o.Seed, 10)
+	}
+	return name
+}
+
+// Shop is the shop that is played.
+func (s *Suite) Shop() *Shop { return s.shop }
+
+// Splits names the splits there are, sorted.
+func (s *Suite) Splits() []string { return []string{reportSplit, trainSplit} }
+
+// Tasks lists a split in the order of the goals. Ids are like "synthetic/report/B0743JKHBV/0": the product and the
+// index of the goal.
+func (s *Suite) Tasks(split string) ([]episode.Task, error) {
+	switch split {
+	case reportSplit:
+		return slices.Clone(s.report()), nil
+	case trainSplit:
+		return slices.Clone(s.train()), nil
+	default:
+		return nil, fmt.Errorf("no split %q: there are %s", split, strings.Join(s.Splits(), ", "))
+	}
+}
+
+func (s *Suite) list(split string, first, end int) []episode.Task {
+	tasks := make([]episode.Task, 0, end-first)
+	for i := first; i < end; i++ {
+		g := s.shop.Goal(i)
+		f := FamilyOf(g.Instruction)
+		tasks = append(tasks, episode.Task{
+			ID:    strings.Join([]string{s.prefix, split, s.shop.products[g.Product].ASIN, strconv.Itoa(i)}, "/"),
+			Split: split, Family: f, Category: f, Goal: g.Instruction,
+		})
+	}
+	return tasks
+}
+
+// Goal finds the goal of a task's id; an id of another shop is ErrNoGoal.
+func (s *Suite) Goal(id string) (Goal, error) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 4 || parts[0] != s.prefix {
+		return Goal{}, fmt.Errorf("%w: %q is not a task of the %s goals", ErrNoGoal, id, s.prefix)
+	}
+	i, err := strconv.Atoi(parts[3])
+	if err != nil || i < 0 || i >= s.shop.Goals() || strconv.Itoa(i) != parts[3] {
+		return Goal{}, fmt.Errorf("%w: %q is not one of %d", ErrNoGoal, id, s.shop.Goals())
+	}
+	g := s.shop.Goal(i)
+	if asin := s.shop.products[g.Product].ASIN; asin != parts[2] {
+		return Goal{}, fmt.Errorf("%w: %q: goal %d of this catalogue asks for %s", ErrNoGoal, id, i, asin)
+	}
+	return g, nil
+}
+
+// Guide describes the shop.
+func (s *Suite) Guide() env.Guide {
+	g := env.Guide{
+		Role: "You shop in an online store and buy what the instruction asks for.",
+		Rules: "search[WORDS]: finds products by words of their titles, descriptions and options; possible on every page\n" +
+			"click[NAME]: presses a button, opens a product by its number or chooses an option, by the name that the page shows\n" +
+			"On a product's page choose the options first, then click[buy now]: that ends the visit\n" +
+			"What you buy must have every attribute and option that the instruction names, and cost less than it says\n" +
+			"click[back to search] forgets the search, click[< prev] on a product's page its options",
+		Horizon: s.o.StepLimit, SuccessReward: fullPay, Categories: map[string][]string{},
+	}
+	for _, f := range Families() {
+		g.Categories[f] = []string{f}
+	}
+	return g
+}
+
+// Open starts a visit for a task's goal. The seed settles what search[<r>] finds, and nothing else.
+func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (env.Env, episode.Observation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, episode.Observation{}, err
+	}
+	g, err := s.Goal(t.ID)
+	if err != nil {
+		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
+	}
+	e := &Env{suite: s, visit: s.shop.NewSession(g, seed), left: s.o.StepLimit}
+	return e, e.observe(true), nil
+}
+
+// Env is one visit with a step limit. It is not safe for concurrent use.
+type Env struct {
+	suite  *Suite
+	visit  *Session
+	left   int // steps
+	last   episode.StepResult
+	closed bool
+}
+
+// Session is the visit as it stands. It is the episode's own: look at it, do not play it.
+func (e *Env) Session() *Session { return e.visit }
+
+// Step takes an action. The admissible actions of the result are shared: the caller must not change them.
+func (e *Env) Step(ctx context.Context, a episode.Action) (episode.StepResult, error) {
+	if err := ctx.Err(); err != nil {
+		return episode.StepResult{}, err
+	}
+	if e.closed {
+		return episode.StepResult{}, errors.New("step of a visit that is closed")
+	}
+	if e.last.Done {
+		return e.last, nil
+	}
+	e.left--
+	took := e.visit.Act(string(a))
+	score, bought := e.visit.Bought()
+	e.last = episode.StepResult{
+		Observation: e.observe(false), Admissible: took,
+		Done: bought || e.left == 0, Success: bought && score.Reached(), Reward: e.suite.o.pay(score),
+	}
+	return e.last, nil
+}
+
+// pay is what a score is worth; one of nothing bought is 0.
+func (o Options) pay(s Score) float64 {
+	switch {
+	case s.Reached():
+		return fullPay
+	case o.Pay == Shaped:
+		return fullPay * s.Total
+	default:
+		return 0
+	}
+}
+
+// Close ends the visit.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Fork returns an independent visit in the same state.
+func (e *Env) Fork() (env.Env, error) {
+	if e.closed {
+		return nil, errors.New("fork of a visit that is closed")
+	}
+	f := *e
+	f.visit = e.visit.Fork()
+	return &f, nil
+}
+
+func (e *Env) observe(first bool) episode.Observation {
+	o := episode.Observation{Admissible: e.admissible(), More: true}
+	switch e.suite.o.Show {
+	case Line:
+		o.Text = e.visit.Text()
+	case Rich:
+		o.Text = e.visit.Rich()
+	case Parts:
+		o.Text = e.visit.quoted(first)
+	default:
+		panic("no such form of a page")
+	}
+	return o
+}
+
+// quoted is the page without the task, each part in quotes; the first page has the task above them. The receipt is
+// shown whole.
+func (s *Session) quoted(first bool) string {
+	if s.at == donePage {
+		return s.Text()
+	}
+	ps := s.parts()
+	task := slices.IndexFunc(ps, func(p part) bool { return p.text == s.goal.Instruction }) + 1
+	var b strings.Builder
+	if first {
+		b.WriteString("Instruction: " + s.goal.Instruction + "\n")
+	}
+	for i, p := range ps[task:] {
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString("'" + trim(p.text) + "'")
+	}
+	return b.String()
+}
+
+// admissible lists the clicks that do something, sorted, and on the page with the search bar a search for the whole
+// instruction. More searches are possible than can be listed, on every page.
+func (e *Env) admissible() []episode.Action {
+	v := e.visit
+	switch v.at {
+	case indexPage:
+		return []episode.Action{searchFor(v.goal.Instruction)}
+	case donePage:
+		return []episode.Action{}
+	case itemPage:
+		slot := &e.suite.items[v.product]
+		if p := slot.Load(); p != nil {
+			return *p
+		}
+		list := clicks(v.Clickables())
+		slot.CompareAndSwap(nil, &list)
+		return *slot.Load()
+	default:
+		return clicks(v.Clickables())
+	}
+}
+
+// clicks lists clicks on what can be clicked, sorted. A name with a bracket or a line break in it cannot.
+func clicks(names []string) []episode.Action {
+	list := make([]episode.Action, 0, len(names))
+	for _, n := range names {
+		a := "click[" + n + "]"
+		if name, argument, ok := parseAction(a); ok && name == "click" && argument == n {
+			list = append(list, episode.Action(a))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// searchFor is a search for a text, without brackets, which would not be understood.
+func searchFor(text string) episode.Action {
+	text = strings.Map(func(r rune) rune {
+		if r == '[' || r == ']' || r == '\n' {
+			return ' '
+		}
+		return r
+	}, text)
+	return episode.Action("search[" + text + "]")
+}

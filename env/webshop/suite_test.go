@@ -1,0 +1,233 @@
+package webshop
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"skillmaster/bm25"
+	"skillmaster/env/envtest"
+	"skillmaster/episode"
+)
+
+func TestSuiteKeepsTheContract(t *testing.T) {
+	shop := newShop(t, realCatalogue(t), GoalOptions{})
+	for name, o := range map[string]Options{"line": {}, "rich, shaped": {Show: Rich, Pay: Shaped, StepLimit: 9}, "parts": {Show: Parts}} {
+		t.Run(name, func(t *testing.T) {
+			envtest.Run(t, NewSuite(shop, o), envtest.Config{Splits: []string{reportSplit, trainSplit}, Seed: 5, Tasks: 3})
+		})
+	}
+}
+
+func TestSplits(t *testing.T) {
+	s := NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{})
+	families := map[string]int{}
+	for split, want := range map[string]int{reportSplit: 500, trainSplit: 6410} {
+		tasks, err := s.Tasks(split)
+		if err != nil || len(tasks) != want {
+			t.Fatalf("%s: %d tasks, %v, want %d", split, len(tasks), err, want)
+		}
+		for _, task := range tasks {
+			families[task.Family]++
+		}
+	}
+	// As measured on the original's own routing of the same goals, in hundredths.
+	for f, want := range map[string]int{"apparel": 53, "other": 32, "home_decor": 5, "accessories": 4, "footwear": 4, "electronics": 2, "beauty_health": 1} {
+		if got := (families[f]*100 + 3455) / 6910; got != want {
+			t.Errorf("%s: %d %% of the goals, want %d", f, got, want)
+		}
+	}
+	few := NewSuite(newShop(t, realCatalogue(t), GoalOptions{Human: true}), Options{})
+	if tasks, err := few.Tasks(trainSplit); err != nil || len(tasks) != 0 {
+		t.Errorf("13 goals: %d of them to train on, %v", len(tasks), err)
+	}
+}
+
+func TestFamilies(t *testing.T) {
+	for text, want := range map[string]string{
+		"Find me a T-SHIRT": "apparel", "running shoes, shirt": "apparel", "a pair of boots": "footwear", "phone rings": "electronics",
+		"string lights": "accessories", "shoulder rest": "other", "a rug": "home_decor", "face cream": "beauty_health", "tea": "other",
+	} {
+		if got := FamilyOf(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	if got := Families(); len(got) != 7 || got[6] != "other" {
+		t.Errorf("families %q", got)
+	}
+}
+
+func TestUnknownGoals(t *testing.T) {
+	shop := newShop(t, realCatalogue(t), GoalOptions{})
+	s := NewSuite(shop, Options{})
+	tasks, err := s.Tasks(reportSplit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := tasks[0].ID
+	for _, bad := range []string{"", "x", id + "0", strings.Replace(id, "/0", "/00", 1), strings.Replace(id, "B0", "B1", 1), "human" + id, strings.TrimSuffix(id, "0") + "-1"} {
+		if _, err := s.Goal(bad); !errors.Is(err, ErrNoGoal) {
+			t.Errorf("%q: got %v, want %v", bad, err, ErrNoGoal)
+		}
+	}
+	other := NewSuite(newShop(t, realCatalogue(t), GoalOptions{Seed: 3, Order: Seeded}), Options{})
+	if _, _, err := other.Open(t.Context(), tasks[0], 0); !errors.Is(err, ErrNoGoal) {
+		t.Errorf("a task of another order: %v", err)
+	}
+}
+
+// win plays a goal as somebody who knows its product does.
+func win(t *testing.T, s *Suite, task episode.Task, last ...episode.Action) episode.StepResult {
+	t.Helper()
+	g, err := s.Goal(task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _, err := s.Open(t.Context(), task, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.shop.Product(g.Product)
+	actions := []episode.Action{searchFor(p.Title), episode.Action("click[" + p.ASIN + "]")}
+	for _, o := range g.Options {
+		actions = append(actions, episode.Action("click["+o.Value+"]"))
+	}
+	var r episode.StepResult
+	for _, a := range append(actions, last...) {
+		if r, err = e.Step(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestPay(t *testing.T) {
+	shop := newShop(t, realCatalogue(t), GoalOptions{})
+	tasks, err := NewSuite(shop, Options{}).Tasks(reportSplit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pay := range []Pay{Strict, Shaped} {
+		s := NewSuite(shop, Options{Pay: pay})
+		if r := win(t, s, tasks[0], "click[buy now]"); !r.Success || r.Reward != fullPay || !r.Done {
+			t.Errorf("pay %d: %+v", pay, r)
+		}
+		// Without the option, 4 of 5 parts.
+		r := win(t, s, tasks[0], "click[< prev]", "click[b0743jkhbv]", "click[buy now]")
+		if want := map[Pay]float64{Strict: 0, Shaped: 8}[pay]; r.Success || r.Reward != want || !r.Done {
+			t.Errorf("pay %d, option missing: got %+v, want %v", pay, r, want)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	shop := newShop(t, realCatalogue(t), GoalOptions{})
+	s := NewSuite(shop, Options{Show: Parts})
+	tasks, _ := s.Tasks(reportSplit)
+	e, first, err := s.Open(t.Context(), tasks[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Instruction: " + tasks[0].Goal + "\n'Search'"; first.Text != want {
+		t.Errorf("got %q, want %q", first.Text, want)
+	}
+	r, err := e.Step(t.Context(), "search[zzzz]")
+	if want := "'Back to Search' [SEP] 'Page 1 (Total results: 0)' [SEP] 'Next >'"; err != nil || r.Observation.Text != want {
+		t.Errorf("got %q, %v, want %q", r.Observation.Text, err, want)
+	}
+}
+
+// A search for 50 products at random is the same for the same seed, on every page, and another for another one.
+func TestRandomResults(t *testing.T) {
+	s := newShop(t, realCatalogue(t), GoalOptions{})
+	find := func(seed episode.Seed) []int32 {
+		v := s.NewSession(s.Goal(0), seed)
+		v.Act("search[<r>]")
+		return v.hits
+	}
+	if a, b := find(1), find(1); len(a) != 50 || !slices.Equal(a, b) || slices.Equal(a, find(2)) {
+		t.Errorf("seed 1 finds %v, then %v; seed 2 %v", a, b, find(2))
+	}
+}
+
+func TestSpecialSearches(t *testing.T) {
+	s := newShop(t, realCatalogue(t), GoalOptions{})
+	count := func(is func(p *Product) bool) (n int) {
+		for i := range s.products {
+			if is(&s.products[i]) {
+				n++
+			}
+		}
+		return n
+	}
+	fashion := count(func(p *Product) bool { return p.Category == "fashion" })
+	shorts := count(func(p *Product) bool { return p.Query == "men's shorts" })
+	glutenFree := count(func(p *Product) bool { return slices.Contains(p.Attributes, "gluten free") })
+	if fashion <= mostHits || shorts < 2 || glutenFree < 2 {
+		t.Fatalf("%d, %d and %d products to find", fashion, shorts, glutenFree)
+	}
+	for query, want := range map[string]int{
+		"<c> fashion": fashion, "<c> Fashion and more": fashion, "<q> men's shorts": shorts, "<q> MEN'S SHORTS ": shorts, "<a> gluten free": glutenFree,
+		"<c>": 0, "<c>  fashion": 0, "<q>": 0, "<a>": 0, " shoes": 39, "<c>fashion": mostHits,
+	} {
+		v := s.NewSession(s.Goal(0), 0)
+		if v.Act("search[" + query + "]"); len(v.hits) != want {
+			t.Errorf("%q: %d products, want %d", query, len(v.hits), want)
+		}
+	}
+}
+
+// TestRankingsOfLucene compares the first 50 products of recorded queries.
+func TestRankingsOfLucene(t *testing.T) {
+	c := realCatalogue(t)
+	want := readLines[struct {
+		Query string  `json:"query"`
+		Hits  [][]any `json:"hits"`
+	}](t, "golden/lucene_rankings_1k.jsonl.gz")
+	if len(want) == 0 {
+		t.Fatal("no rankings")
+	}
+	for _, w := range want {
+		var asins []string
+		for _, h := range w.Hits {
+			asins = append(asins, h[0].(string))
+		}
+		var got []string
+		for _, i := range c.find(w.Query, 0) {
+			got = append(got, c.products[i].ASIN)
+		}
+		if !slices.Equal(got, asins) {
+			t.Errorf("%q: got %q, want %q", w.Query, got, asins)
+		}
+	}
+}
+
+// The index of a catalogue is kept in a file, and that of another one is not taken for it.
+func TestIndexFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "index")
+	o := LoadOptions{Index: path}
+	for _, what := range []string{"made", "read"} {
+		c, _, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, o)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if hits := c.find("bright blue", 0); !slices.Equal(hits, []int32{1, 0}) {
+			t.Errorf("%s: found %v", what, hits)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := read(t, `[`+mugJSON+`]`, mugsAttr, o); !errors.Is(err, bm25.ErrOther) {
+		t.Errorf("the index of another catalogue: %v", err)
+	}
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, o); !errors.Is(err, bm25.ErrDamaged) {
+		t.Errorf("a damaged index: %v", err)
+	}
+}
