@@ -36,6 +36,7 @@ var plan = map[string]string{
 	"report":                           "episode skill store train",
 	"mcp":                              "episode skill store",
 	"env/alfworld":                     "env episode skill",
+	"env/textworld/pddl":               "",
 	"env/textworld/twl2":               "",
 	"env/webshop":                      "bm25 env episode skill",
 	"env/openenv":                      "env episode",
