@@ -35,6 +35,7 @@ var plan = map[string]string{
 	"web":                              "episode skill store train",
 	"report":                           "episode skill store train",
 	"mcp":                              "episode skill store",
+	"fetch":                            "",
 	"env/alfworld":                     "env episode skill",
 	"env/textworld/pddl":               "",
 	"env/textworld/twl2":               "",
