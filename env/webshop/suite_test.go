@@ -180,31 +180,6 @@ func TestSpecialSearches(t *testing.T) {
 	}
 }
 
-// TestRankingsOfLucene compares the first 50 products of recorded queries.
-func TestRankingsOfLucene(t *testing.T) {
-	c := realCatalogue(t)
-	want := readLines[struct {
-		Query string  `json:"query"`
-		Hits  [][]any `json:"hits"`
-	}](t, "golden/lucene_rankings_1k.jsonl.gz")
-	if len(want) == 0 {
-		t.Fatal("no rankings")
-	}
-	for _, w := range want {
-		var asins []string
-		for _, h := range w.Hits {
-			asins = append(asins, h[0].(string))
-		}
-		var got []string
-		for _, i := range c.find(w.Query, 0) {
-			got = append(got, c.products[i].ASIN)
-		}
-		if !slices.Equal(got, asins) {
-			t.Errorf("%q: got %q, want %q", w.Query, got, asins)
-		}
-	}
-}
-
 // The index of a catalogue is kept in a file, and that of another one is not taken for it.
 func TestIndexFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index")
