@@ -37,6 +37,7 @@ var plan = map[string]string{
 	"mcp":                              "episode skill store",
 	"fetch":                            "",
 	"env/alfworld":                     "env episode skill",
+	"env/textworld":                    "env env/textworld/pddl env/textworld/twl2 episode",
 	"env/textworld/pddl":               "",
 	"env/textworld/twl2":               "",
 	"env/webshop":                      "bm25 env episode skill",

@@ -83,6 +83,9 @@ func (p *Problem) indexOperators() {
 
 func (p *Problem) isAtom(c code) bool { return int(c.atom()) < len(p.atoms) }
 
+// Domain is the name of the problem's domain.
+func (p *Problem) Domain() string { return p.l.name }
+
 // Operators is the number of operators: actions with arguments that may become possible. One that is possible in
 // several ways counts several times.
 func (p *Problem) Operators() int { return len(p.operators) }

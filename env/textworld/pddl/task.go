@@ -71,6 +71,7 @@ type fact struct {
 
 // lifted is a domain and a problem before grounding.
 type lifted struct {
+	name            string // of the domain
 	domain, problem *source
 	types           []kind
 	typeOf          map[string]typeID
@@ -105,6 +106,7 @@ func parse(domain, problem string) (*lifted, error) {
 		return nil, err
 	}
 	sections, name, err := l.domain.sections(d, "domain")
+	l.name = name
 	if err != nil {
 		return nil, err
 	}

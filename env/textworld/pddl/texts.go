@@ -320,3 +320,14 @@ func (t *texts) tuples(types []string, visit func(joined string)) error {
 	}
 	return nil
 }
+
+// Varying lists the predicates of facts that operators change, as texts see them; unordered.
+func (p *Problem) Varying() []string {
+	var names []string
+	for _, predicate := range p.l.predicates {
+		if predicate.fluent {
+			names = append(names, predicate.name, negation+predicate.name, negate(predicate.name))
+		}
+	}
+	return names
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package textworld_test
+
+const raceDetector = false
