@@ -12,7 +12,7 @@ import (
 const (
 	maxRules  = 1000    // rules within rules
 	maxOutput = 1 << 20 // bytes
-	maxWork   = 1 << 24 // pieces written and facts looked at, roughly
+	maxWork   = 1 << 22 // pieces written and facts looked at, roughly
 	maxKept   = 1 << 16 // of a buffer that is used again
 )
 
@@ -37,7 +37,7 @@ type expander struct {
 
 	// Of the queries under way, one upon the other.
 	slots   []slot
-	fetched [][][]Arg
+	fetched []fetched
 	matches []binding
 }
 
@@ -94,7 +94,7 @@ func (e *expander) text(text []piece) error {
 			err = e.one(p)
 		}
 		if err == nil {
-			err = e.spend(1, p.at)
+			err = e.spend(1+p.cost, p.at)
 		}
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (e *expander) copies(p *piece) error {
 		if err != nil {
 			return err
 		}
-		if err := e.spend(1, p.at); err != nil {
+		if err := e.spend(1+p.cost, p.at); err != nil {
 			return err
 		}
 	}
@@ -203,10 +203,16 @@ const (
 	outer = -1
 )
 
+// fetched are the facts for an atom, known once it is reached.
+type fetched struct {
+	facts [][]Arg
+	known bool
+}
+
 // match appends the new variables of each match to matches, at most most of them unless that is negative, and counts
 // them.
 func (e *expander) match(q *query, most int) (int, error) {
-	from, fetched := len(e.slots), len(e.fetched)
+	from, start := len(e.slots), len(e.fetched)
 	fresh := 0
 	for _, v := range q.variables {
 		s := slot{level: free}
@@ -221,14 +227,14 @@ func (e *expander) match(q *query, most int) (int, error) {
 		e.slots = append(e.slots, s)
 	}
 	for range q.atoms {
-		e.fetched = append(e.fetched, nil)
+		e.fetched = append(e.fetched, fetched{})
 	}
 	m := matcher{
-		expander: e, query: q, slots: e.slots[from:], fetched: e.fetched[fetched:], most: most,
+		expander: e, query: q, slots: e.slots[from:], fetched: e.fetched[start:], most: most,
 		matchCost: 32 * (1 + fresh), factCost: 1 + (len(e.bound)+fresh)/16,
 	}
 	err := m.atoms(0)
-	e.slots, e.fetched = e.slots[:from], e.fetched[:fetched]
+	e.slots, e.fetched = e.slots[:from], e.fetched[:start]
 	return m.found, err
 }
 
@@ -237,7 +243,7 @@ type matcher struct {
 	*expander
 	query               *query
 	slots               []slot
-	fetched             [][][]Arg // of each atom, nil before it is reached
+	fetched             []fetched // of each atom
 	found, most         int
 	matchCost, factCost int
 }
@@ -254,14 +260,14 @@ func (m *matcher) atoms(i int) error {
 		return m.spend(m.matchCost, m.query.atoms[0].at)
 	}
 	a := &m.query.atoms[i]
-	if m.fetched[i] == nil {
+	if !m.fetched[i].known {
 		facts, err := m.facts.Matching(a.predicate, a.types)
 		if err != nil {
 			return m.fault(a.at, "%s: %w", a.predicate, err)
 		}
-		m.fetched[i] = facts
+		m.fetched[i] = fetched{facts, true}
 	}
-	facts := m.fetched[i]
+	facts := m.fetched[i].facts
 	if err := m.spend(1+m.factCost*len(facts), a.at); err != nil {
 		return err
 	}
@@ -385,10 +391,12 @@ func (e *expander) write(n *node) error {
 
 func (e *expander) writeStrings(n *node) error {
 	if n.op == opPlus {
-		if err := e.writeStrings(n.args[0]); err != nil {
-			return err
+		for _, part := range n.args {
+			if err := e.writeStrings(part); err != nil {
+				return err
+			}
 		}
-		return e.writeStrings(n.args[1])
+		return nil
 	}
 	s, err := e.string(n)
 	e.out = append(e.out, s...)
@@ -441,22 +449,25 @@ func (e *expander) eval(n *node) (value, error) {
 	}
 }
 
-// branch evaluates what leaves one operand out.
+// branch evaluates what leaves some operands out.
 func (e *expander) branch(n *node) (value, error) {
-	v, err := e.eval(n.args[0])
-	if err != nil {
-		return v, err
+	if n.op == opIf {
+		v, err := e.eval(n.args[0])
+		switch {
+		case err != nil:
+			return v, err
+		case v.holds():
+			return e.eval(n.args[1])
+		default:
+			return e.eval(n.args[2])
+		}
 	}
-	switch {
-	case n.op == opIf && v.holds():
-		return e.eval(n.args[1])
-	case n.op == opIf:
-		return e.eval(n.args[2])
-	case v.holds() == (n.op == opOr):
-		return v, nil
-	default:
-		return e.eval(n.args[1])
+	for _, operand := range n.args[:len(n.args)-1] {
+		if v, err := e.eval(operand); err != nil || v.holds() == (n.op == opOr) {
+			return v, err
+		}
 	}
+	return e.eval(n.args[len(n.args)-1])
 }
 
 func (e *expander) entity(n *node) (string, error) {

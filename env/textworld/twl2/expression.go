@@ -13,7 +13,7 @@ type node struct {
 	op    op
 	text  string // variable, literal, or method
 	field string // of the variable
-	args  [3]*node
+	args  []*node
 	at    int // in the grammar
 }
 
@@ -67,24 +67,24 @@ var reserved = strings.Fields(`False None True and as assert async await break c
 
 type expressionReader struct {
 	*reader
-	whole   quoted
+	whole   *quoted
 	text    string // that of whole
 	at, end int
 	depth   int
+	nodes   int
 	in      string
 }
 
-// expression reads bytes from to end of a text.
-func (r *reader) expression(q quoted, from, end int, in string) (*node, error) {
+// expression reads bytes from to end of a text, and counts the parts.
+func (r *reader) expression(q *quoted, from, end int, in string) (n *node, nodes int, err error) {
 	e := &expressionReader{reader: r, whole: q, text: q.text, at: from, end: end, in: in}
-	n, err := e.choice()
-	if err != nil {
-		return nil, err
+	if n, err = e.choice(); err != nil {
+		return nil, 0, err
 	}
 	if e.space(); e.at < e.end {
-		return nil, e.fault(e.at, "not read here")
+		return nil, 0, e.fault(e.at, "not read here")
 	}
-	return n, nil
+	return n, e.nodes, nil
 }
 
 func (e *expressionReader) fault(at int, what string, args ...any) error {
@@ -153,7 +153,7 @@ func (e *expressionReader) choice() (*node, error) {
 		return nil, e.fault(e.at, "want else")
 	}
 	no, err := e.choice()
-	return &node{op: opIf, args: [3]*node{condition, yes, no}, at: yes.at}, err
+	return &node{op: opIf, args: []*node{condition, yes, no}}, err
 }
 
 func (e *expressionReader) either() (*node, error) {
@@ -168,31 +168,36 @@ func (e *expressionReader) sum() (*node, error) {
 	return e.chain(opPlus, e.postfix, func() bool { return e.mark("+") })
 }
 
-// chain reads operands with an operator between, from the left.
+// chain reads operands with an operator between.
 func (e *expressionReader) chain(op op, operand func() (*node, error), next func() bool) (*node, error) {
 	n, err := operand()
-	for err == nil && next() {
-		var right *node
-		right, err = operand()
-		n = &node{op: op, args: [3]*node{n, right}, at: n.at}
+	if err != nil || !next() {
+		return n, err
 	}
-	return n, err
+	n = &node{op: op, args: []*node{n}}
+	for more := true; more; more = next() {
+		right, err := operand()
+		if err != nil {
+			return nil, err
+		}
+		n.args = append(n.args, right)
+	}
+	return n, nil
 }
 
 func (e *expressionReader) not() (*node, error) {
-	odd, any := false, false
+	times := 0
 	for e.word("not") {
-		odd, any = !odd, true
+		times++
 	}
 	n, err := e.comparison()
-	if err != nil || !any {
-		return n, err
+	if times > 0 && times%2 == 0 {
+		n = &node{op: opNot, args: []*node{n}}
 	}
-	n = &node{op: opNot, args: [3]*node{n}, at: n.at}
-	if !odd {
-		n = &node{op: opNot, args: [3]*node{n}, at: n.at}
+	if times > 0 {
+		n = &node{op: opNot, args: []*node{n}}
 	}
-	return n, nil
+	return n, err
 }
 
 func (e *expressionReader) comparison() (*node, error) {
@@ -208,12 +213,12 @@ func (e *expressionReader) comparison() (*node, error) {
 		op = opUnequal
 	}
 	right, err := e.sum()
-	return &node{op: op, args: [3]*node{left, right}, at: left.at}, err
+	return &node{op: op, args: []*node{left, right}}, err
 }
 
 func (e *expressionReader) postfix() (*node, error) {
 	n, err := e.primary()
-	for err == nil && e.mark(".") {
+	for calls := 0; err == nil && e.mark("."); calls++ {
 		at := e.at
 		name := e.peekWord()
 		e.at += len(name)
@@ -223,11 +228,13 @@ func (e *expressionReader) postfix() (*node, error) {
 				return nil, e.fault(at, "an entity has no field %q (want one of %s)", name, strings.Join(fields, ", "))
 			}
 			n.op, n.field = opField, name
+		case calls > maxDepth:
+			return nil, e.fault(at, "more than %d calls in a row", maxDepth)
 		case methods[name] != nil:
 			if !e.mark("(") || !e.mark(")") {
 				return nil, e.fault(e.at, "want () behind %s", name)
 			}
-			n = &node{op: opMethod, text: name, args: [3]*node{n}, at: e.place(at)}
+			n = &node{op: opMethod, text: name, args: []*node{n}, at: e.place(at)}
 		default:
 			return nil, e.fault(at, "no method %q", name)
 		}
@@ -236,6 +243,7 @@ func (e *expressionReader) postfix() (*node, error) {
 }
 
 func (e *expressionReader) primary() (*node, error) {
+	e.nodes++
 	if e.mark("(") {
 		n, err := e.choice()
 		if err == nil && !e.mark(")") {
@@ -267,41 +275,39 @@ func (e *expressionReader) primary() (*node, error) {
 
 // literals reads strings side by side, which are one.
 func (e *expressionReader) literals() (*node, error) {
-	n := &node{op: opLiteral, at: e.place(e.at)}
+	at := e.place(e.at)
+	var b strings.Builder
 	for {
 		if e.space(); e.at == e.end || e.text[e.at] != '\'' && e.text[e.at] != '"' {
-			return n, nil
+			return &node{op: opLiteral, text: b.String(), at: at}, nil
 		}
-		text, err := e.literal()
-		if err != nil {
+		if err := e.literal(&b); err != nil {
 			return nil, err
 		}
-		n.text += text
 	}
 }
 
-func (e *expressionReader) literal() (string, error) {
+func (e *expressionReader) literal(b *strings.Builder) error {
 	start := e.at
 	quote := e.text[start]
 	if strings.HasPrefix(e.text[start:e.end], strings.Repeat(string(quote), 3)) {
-		return "", e.fault(start, "three quotation marks are")
+		return e.fault(start, "three quotation marks are")
 	}
-	var b strings.Builder
 	for e.at++; e.at < e.end; {
 		switch c := e.text[e.at]; c {
 		case quote:
 			e.at++
-			return b.String(), nil
+			return nil
 		case '\\':
-			if err := e.escape(&b); err != nil {
-				return "", err
+			if err := e.escape(b); err != nil {
+				return err
 			}
 		default:
 			b.WriteByte(c)
 			e.at++
 		}
 	}
-	return "", e.fault(start, "the string is not closed")
+	return e.fault(start, "the string is not closed")
 }
 
 // escape reads an escape of Python. One it does not know stands for itself.

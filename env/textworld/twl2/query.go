@@ -3,6 +3,7 @@ package twl2
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -47,10 +48,14 @@ func (g *Grammar) Queries() []Query {
 			w.text(a.text)
 		}
 	}
-	slices.SortFunc(w.found, func(a, b Query) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return w.found
+	slices.SortFunc(w.found, func(a, b *atom) int { return cmp.Compare(a.at, b.at) })
+	queries := make([]Query, len(w.found))
+	p := newPlaces(g.text)
+	for i, a := range w.found {
+		line, column := p.next(a.at)
+		queries[i] = Query{Predicate: a.predicate, Types: a.types, Line: line, Column: column}
+	}
+	return queries
 }
 
 // walk follows rules to those they name.
@@ -58,7 +63,7 @@ type walk struct {
 	grammar *Grammar
 	seen    map[*rule]bool
 	waiting []*rule
-	found   []Query
+	found   []*atom
 }
 
 func (w *walk) rule(r *rule) {
@@ -84,16 +89,15 @@ func (w *walk) query(q *query) {
 	if q == nil {
 		return
 	}
-	for _, a := range q.atoms {
-		line, column := w.grammar.place(a.at)
-		w.found = append(w.found, Query{Predicate: a.predicate, Types: a.types, Line: line, Column: column})
+	for i := range q.atoms {
+		w.found = append(w.found, &q.atoms[i])
 	}
 }
 
 // queryReader reads a query, with white space and comments wherever TextWorld's reader has them.
 type queryReader struct {
 	*reader
-	whole   quoted
+	whole   *quoted
 	text    string // that of whole
 	at, end int
 	in      string
@@ -101,7 +105,7 @@ type queryReader struct {
 }
 
 // query reads bytes from to end of a text.
-func (r *reader) query(q quoted, from, end int, in string) (*query, error) {
+func (r *reader) query(q *quoted, from, end int, in string) (*query, error) {
 	s := &queryReader{reader: r, whole: q, text: q.text, at: from, end: end, in: in, query: &query{}}
 	for {
 		if err := s.atom(); err != nil {
@@ -184,6 +188,9 @@ func (s *queryReader) atom() error {
 		a.arguments = append(a.arguments, v)
 		a.types = append(a.types, s.query.variables[v].typ)
 	}
+	if len(s.query.atoms) == maxDepth {
+		return s.fault("more than " + strconv.Itoa(maxDepth) + " predicates are not read")
+	}
 	s.query.atoms = append(s.query.atoms, a)
 	return nil
 }
@@ -218,6 +225,9 @@ func (s *queryReader) variable() (int, error) {
 			s.at = start
 			return 0, s.fault("variable " + v.name + " has the types " + old.typ + " and " + v.typ + " in one query")
 		}
+	}
+	if len(s.query.variables) == maxDepth {
+		return 0, s.fault("more than " + strconv.Itoa(maxDepth) + " variables are not read")
 	}
 	s.query.variables = append(s.query.variables, v)
 	return len(s.query.variables) - 1, nil

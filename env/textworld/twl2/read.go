@@ -14,6 +14,13 @@ type reader struct {
 	text    string
 	at      int
 	grammar *Grammar
+	noted   []noted
+}
+
+// noted is a note at a byte of the text.
+type noted struct {
+	at   int
+	text string
 }
 
 // fault is an error at a byte of the text.
@@ -23,8 +30,7 @@ func (r *reader) fault(at int, format string, args ...any) error {
 }
 
 func (r *reader) note(at int, format string, args ...any) {
-	line, column := r.grammar.place(at)
-	r.grammar.notes = append(r.grammar.notes, Note{Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+	r.noted = append(r.noted, noted{at, fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) document() error {
@@ -119,15 +125,15 @@ func (r *reader) expect(construct string, marks ...string) error {
 }
 
 // enclosed reads text up to a closing mark, which stands at its start too.
-func (r *reader) enclosed(construct, mark string) (quoted, error) {
+func (r *reader) enclosed(construct, mark string) (*quoted, error) {
 	if err := r.expect(construct, mark); err != nil {
-		return quoted{}, err
+		return nil, err
 	}
 	n := strings.Index(r.text[r.at:], mark)
 	if n < 0 {
-		return quoted{}, r.fault(r.at-len(mark), "%s is not closed: its %s has no other", construct, mark)
+		return nil, r.fault(r.at-len(mark), "%s is not closed: its %s has no other", construct, mark)
 	}
-	q := quoted{text: r.text[r.at : r.at+n], at: r.at}
+	q := &quoted{text: r.text[r.at : r.at+n], at: r.at}
 	r.at += n + len(mark)
 	return q, nil
 }
@@ -159,7 +165,7 @@ func (r *reader) action() error {
 	if err := r.expect(construct, "{"); err != nil {
 		return err
 	}
-	clauses := map[string]quoted{}
+	clauses := map[string]*quoted{}
 	for {
 		r.space()
 		if strings.HasPrefix(r.text[r.at:], "}") {
@@ -172,13 +178,13 @@ func (r *reader) action() error {
 	}
 }
 
-func (r *reader) clause(construct string, clauses map[string]quoted) error {
+func (r *reader) clause(construct string, clauses map[string]*quoted) error {
 	at := r.at
 	kind := r.word()
 	if _, twice := clauses[kind]; twice {
 		return r.fault(at, "%s has two %s clauses", construct, kind)
 	}
-	clauses[kind] = quoted{}
+	clauses[kind] = nil
 	mark := `"`
 	switch kind {
 	case "grammar":
@@ -200,7 +206,7 @@ func (r *reader) clause(construct string, clauses map[string]quoted) error {
 	return r.expect(construct, ";")
 }
 
-func (r *reader) define(at int, name string, clauses map[string]quoted) error {
+func (r *reader) define(at int, name string, clauses map[string]*quoted) error {
 	for _, needed := range []string{"template", "feedback"} {
 		if _, ok := clauses[needed]; !ok {
 			return r.fault(at, "action %s has no %s", name, needed)
@@ -256,7 +262,10 @@ func (r *reader) link() {
 	for symbol, at := range undefined {
 		r.note(at, "no rule for #%s#", symbol)
 	}
-	slices.SortFunc(g.notes, func(a, b Note) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Text, b.Text))
-	})
+	slices.SortFunc(r.noted, func(a, b noted) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
+	p := newPlaces(g.text)
+	for _, n := range r.noted {
+		line, column := p.next(n.at)
+		g.notes = append(g.notes, Note{Line: line, Column: column, Text: n.text})
+	}
 }

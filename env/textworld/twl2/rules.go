@@ -1,6 +1,7 @@
 package twl2
 
 import (
+	"encoding/json"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -11,23 +12,27 @@ type quoted struct {
 	text string
 	at   int  // where it starts
 	json bool // written as a JSON string
+
+	seen, seenAt int // a byte of the text and its place
 }
 
-// where is the place in the grammar of byte i of the text.
-func (q quoted) where(grammar string, i int) int {
+// where is the place in the grammar of byte i of the text. It is quick if i grows from call to call.
+func (q *quoted) where(grammar string, i int) int {
 	if !q.json {
 		return q.at + i
 	}
-	at := q.at
-	for i > 0 {
-		if grammar[at] != '\\' {
-			at, i = at+1, i-1
+	if i < q.seen || q.seenAt == 0 {
+		q.seen, q.seenAt = 0, q.at
+	}
+	for q.seen < i {
+		if grammar[q.seenAt] != '\\' {
+			q.seen, q.seenAt = q.seen+1, q.seenAt+1
 			continue
 		}
-		c, size, _ := escape(grammar[at:])
-		at, i = at+size, i-utf8.RuneLen(c)
+		c, size, _ := escape(grammar[q.seenAt:])
+		q.seen, q.seenAt = q.seen+utf8.RuneLen(c), q.seenAt+size
 	}
-	return at
+	return q.seenAt
 }
 
 // maxDepth is how deep values that are passed over may be nested.
@@ -41,12 +46,12 @@ type ruleReader struct {
 }
 
 // rules reads {"symbol": [alternatives]}. What it defines replaces what was there.
-func (r *reader) rules(q quoted, inAction bool) error {
+func (r *reader) rules(q *quoted, inAction bool) error {
 	after := r.at
 	defer func() { r.at = after }()
 	r.at = q.at
 	j := ruleReader{reader: r, end: q.at + len(q.text), comments: inAction}
-	err := j.object("a block of rules", func(name quoted) error {
+	err := j.object("a block of rules", func(name *quoted) error {
 		rule := &rule{}
 		err := j.array("rule "+name.text, func() error {
 			a, err := j.alternative(name.text)
@@ -72,11 +77,11 @@ func (j *ruleReader) alternative(rule string) (alternative, error) {
 	var a alternative
 	found := false
 	start := j.at
-	err := j.object("an alternative of rule "+rule, func(field quoted) error {
+	err := j.object("an alternative of rule "+rule, func(field *quoted) error {
 		var err error
 		switch field.text {
 		case "rhs":
-			var q quoted
+			var q *quoted
 			if q, err = j.string("rhs of rule " + rule); err != nil {
 				return err
 			}
@@ -150,7 +155,7 @@ func (j *ruleReader) mark(construct string, c byte) error {
 }
 
 // object calls field at the value of each field.
-func (j *ruleReader) object(construct string, field func(name quoted) error) error {
+func (j *ruleReader) object(construct string, field func(name *quoted) error) error {
 	if err := j.mark(construct, '{'); err != nil {
 		return err
 	}
@@ -194,12 +199,12 @@ func (j *ruleReader) sequence(construct string, closing byte, element func() err
 	}
 }
 
-func (j *ruleReader) string(construct string) (quoted, error) {
+func (j *ruleReader) string(construct string) (*quoted, error) {
 	if j.peek() != '"' {
-		return quoted{}, j.fault(j.at, "got %s, want a string as %s", j.got(), construct)
+		return nil, j.fault(j.at, "got %s, want a string as %s", j.got(), construct)
 	}
 	j.at++
-	q := quoted{at: j.at, json: true}
+	q := &quoted{at: j.at, json: true}
 	var b []byte
 	for run := j.at; j.at < j.end; {
 		switch c := j.text[j.at]; {
@@ -271,7 +276,7 @@ func (j *ruleReader) skip(depth int) error {
 	nested := func() error { return j.skip(depth + 1) }
 	switch c := j.peek(); {
 	case c == '{':
-		return j.object("an object", func(quoted) error { return nested() })
+		return j.object("an object", func(*quoted) error { return nested() })
 	case c == '[':
 		return j.array("an array", nested)
 	case c == '"':
@@ -282,36 +287,8 @@ func (j *ruleReader) skip(depth int) error {
 	for j.at < j.end && strings.IndexByte("+-.0123456789abcdefghijklmnopqrstuvwxyzE", j.text[j.at]) >= 0 {
 		j.at++
 	}
-	if word := j.text[start:j.at]; word != "null" && word != "true" && word != "false" && !isNumber(word) {
+	if !json.Valid([]byte(j.text[start:j.at])) {
 		return j.fault(start, "got %s, want a value", j.got())
 	}
 	return nil
-}
-
-// isNumber says whether a word has the form of a number in JSON.
-func isNumber(word string) bool {
-	word = strings.TrimPrefix(word, "-")
-	digits := func() bool {
-		rest := strings.TrimLeft(word, "0123456789")
-		some := len(rest) < len(word)
-		word = rest
-		return some
-	}
-	leadingZero := len(word) > 1 && word[0] == '0' && word[1] >= '0' && word[1] <= '9'
-	if leadingZero || !digits() {
-		return false
-	}
-	if strings.HasPrefix(word, ".") {
-		word = word[1:]
-		if !digits() {
-			return false
-		}
-	}
-	if word != "" && word[0]|0x20 == 'e' {
-		word = strings.TrimLeft(word[1:2], "+-") + word[min(2, len(word)):]
-		if !digits() {
-			return false
-		}
-	}
-	return word == ""
 }

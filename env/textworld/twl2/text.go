@@ -14,20 +14,21 @@ type piece struct {
 	expression *node
 	query      *query
 	list       bool
+	cost       int // parts of the expression
 	at         int // in the grammar
 }
 
 // textReader reads a text as TextWorld's reader does: it stops without an error where nothing fits.
 type textReader struct {
 	*reader
-	whole quoted
+	whole *quoted
 	text  string // that of whole
 	at    int
 	in    string // what the text belongs to
 }
 
 // sentence reads a text.
-func (r *reader) sentence(q quoted, in string) ([]piece, error) {
+func (r *reader) sentence(q *quoted, in string) ([]piece, error) {
 	t := &textReader{reader: r, whole: q, text: q.text, in: in}
 	var pieces []piece
 	for t.gap(); ; {
@@ -162,16 +163,16 @@ func (t *textReader) braced() (piece, error) {
 	if !t.mark('}') {
 		return nothing, nil
 	}
+	p.at = t.where(p.at)
 	var err error
 	if p.symbol == "" {
-		if p.expression, err = t.expression(t.whole, statement[0], statement[1], t.in); err != nil {
+		if p.expression, p.cost, err = t.expression(t.whole, statement[0], statement[1], t.in); err != nil {
 			return nothing, err
 		}
 	}
 	if given[0] < given[1] {
 		p.query, err = t.query(t.whole, given[0], given[1], t.in)
 	}
-	p.at = t.where(p.at)
 	return p, err
 }
 

@@ -166,7 +166,27 @@ func (g *Grammar) action(name string) (*action, error) {
 
 // place is the line and column of a byte of the text.
 func (g *Grammar) place(at int) (line, column int) {
-	before := g.text[:at]
-	start := strings.LastIndexByte(before, '\n') + 1
-	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[start:])
+	p := newPlaces(g.text)
+	return p.next(at)
+}
+
+// places counts lines and columns in one pass.
+type places struct {
+	text             string
+	at, line, column int
+}
+
+func newPlaces(text string) places { return places{text: text, line: 1, column: 1} }
+
+// next is the line and column of a byte not before the last.
+func (p *places) next(at int) (line, column int) {
+	passed := p.text[p.at:at]
+	if n := strings.LastIndexByte(passed, '\n'); n >= 0 {
+		p.line += strings.Count(passed, "\n")
+		p.column = 1
+		passed = passed[n+1:]
+	}
+	p.column += utf8.RuneCountInString(passed)
+	p.at = at
+	return p.line, p.column
 }
