@@ -28,6 +28,7 @@ test:
 golden:
 	go run ./cmd/skillmaster data verify --env alfworld --data $(SKILLMASTER_DATA) --released
 	go run ./cmd/skillmaster replay --env alfworld --data $(SKILLMASTER_DATA)
+	go run ./cmd/skillmaster replay --env webshop --data $(SKILLMASTER_DATA)
 
 # Each fuzz target for FUZZTIME; little of it goes into making inputs smaller.
 fuzz:

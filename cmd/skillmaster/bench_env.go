@@ -20,9 +20,9 @@ import (
 
 // benchEnvCmd measures a world.
 type benchEnvCmd struct {
-	Env      string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Env      string `help:"World: household (generated games), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,alfworld,webshop"`
 	Data     string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Split    string `help:"Split to play. Default: valid_unseen of the real games, report of the generated ones." placeholder:"NAME"`
+	Split    string `help:"Split to play. Default: valid_unseen of the real games, report elsewhere." placeholder:"NAME"`
 	Episodes int    `help:"Episodes open at once, of the split's tasks in turn." default:"10000"`
 	Rounds   int    `help:"Rounds; what is printed are medians over them." default:"5"`
 	Workers  int    `help:"Workers to compare with one. Default: one a core." default:"0"`
@@ -106,7 +106,7 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 		c.Workers = runtime.NumCPU()
 	}
 	if c.Split == "" {
-		c.Split = map[string]string{household: "report", realGames: "valid_unseen"}[c.Env]
+		c.Split = map[string]string{household: "report", realGames: "valid_unseen", realShop: "report"}[c.Env]
 	}
 	b := envBench{Machine: thisMachine(), Env: c.Env, Split: c.Split, Episodes: c.Episodes, Rounds: c.Rounds}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -141,7 +141,7 @@ func (c *benchEnvCmd) round(ctx context.Context, r *envRound) error {
 	runtime.GOMAXPROCS(1)
 	runtime.GC()
 	began := time.Now()
-	suite, err := openSuite(gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}

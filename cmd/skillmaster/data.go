@@ -70,7 +70,7 @@ type splitRow struct {
 }
 
 func (c *dataListCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	suite, err := openSuite(gamesOf(c.Env), c.Data)
+	suite, err := openGames(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ type verified struct {
 }
 
 func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openSuite(gamesOf(c.Env), c.Data)
+	suite, err := openGames(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
 		return nil, usage(errors.New("--games must not be negative"))
 	}
 	if c.Env == realGames {
-		return openSuite(gamesOf(c.Env), c.Data)
+		return openGames(gamesOf(c.Env), c.Data)
 	}
 	n := cmp.Or(c.Games, 100)
 	splits := map[string]int{}

@@ -110,7 +110,7 @@ type traceStep struct {
 // record plays some actions in a household game and returns the episode as a recording.
 func record(t *testing.T, spoil func(*traceStep)) []byte {
 	t.Helper()
-	suite, err := openSuite(defaultWorld(household), "")
+	suite, err := openGames(defaultWorld(household), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err := cfg.decode(m.Config); err != nil {
 		return fail(fmt.Errorf("settings of %s: %w", c.Run, err))
 	}
-	suite, all, err := openWorld(cfg.World, c.Data)
+	suite, all, err := openWorld(ctx, cfg.World, c.Data)
 	if err != nil {
 		return fail(err)
 	}

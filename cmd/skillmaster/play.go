@@ -15,7 +15,7 @@ import (
 
 // playCmd lets a person be the policy.
 type playCmd struct {
-	Env    string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Env    string `help:"World: household (generated games), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,alfworld,webshop"`
 	Data   string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Split  string `help:"Split to choose the task from. Default: the first one." placeholder:"NAME"`
 	Task   string `help:"Id of the task, or its beginning. Default: a task drawn from the split." placeholder:"ID"`
@@ -44,7 +44,7 @@ type played struct {
 }
 
 func (c *playCmd) Execute(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	suite, err := openSuite(gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}

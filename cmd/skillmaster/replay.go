@@ -17,7 +17,7 @@ import (
 // replayCmd plays recordings again.
 type replayCmd struct {
 	Recordings []string `arg:"" optional:"" help:"Recordings, or folders of them. Default: golden/ and transcripts/ of the world under --data." placeholder:"PATH"`
-	Env        string   `help:"World that plays them." default:"alfworld" enum:"household,alfworld"`
+	Env        string   `help:"World that plays them." default:"alfworld" enum:"household,alfworld,webshop"`
 	Data       string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	All        bool     `help:"Fail if an episode cannot be played, as one of a game that is not there."`
 	JSON       bool     `help:"Print JSON." name:"json"`
@@ -26,11 +26,12 @@ type replayCmd struct {
 // Help is shown under --help.
 func (replayCmd) Help() string {
 	return `Plays every recorded action and compares what the world says, word by word, with what was recorded: traces of the
-original engine, evaluation runs and transcripts, in either wording. Reports the first difference of each file; exit
+original engine, evaluation runs and transcripts, in either wording; pages, goals, searches and rewards of the shop. Reports the first difference of each file; exit
 code 1 if there is one, or if nothing could be played.
 
 Examples:
   skillmaster replay --data ../shared/data
+  skillmaster replay --data ../shared/data --env webshop
   skillmaster replay --data ../shared/data traces/unseen.jsonl.gz --json
   skillmaster replay --data games --all recording.jsonl.gz   # of the games in folder games, see make alfworld-python`
 }
@@ -71,7 +72,7 @@ type difference struct {
 }
 
 func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openSuite(gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error
 func (c *replayCmd) files() ([]string, error) {
 	paths := c.Recordings
 	if len(paths) == 0 {
-		paths = recordingFolders(c.Data)
+		paths = recordingFolders(c.Data, c.Env)
 		if len(paths) == 0 {
 			return nil, fmt.Errorf("no golden/ or transcripts/ under %s: name the recordings, or give --data", c.Data)
 		}
@@ -136,8 +137,11 @@ func isRecording(path string) bool {
 }
 
 // recordingFolders are those of the real games that are there.
-func recordingFolders(data string) (out []string) {
-	for _, d := range []string{filepath.Join(data, "alfworld"), data} {
+func recordingFolders(data, world string) (out []string) {
+	if world == household {
+		world = realGames
+	}
+	for _, d := range []string{filepath.Join(data, world), data} {
 		for _, sub := range []string{"golden", "transcripts"} {
 			if info, err := os.Stat(filepath.Join(d, sub)); err == nil && info.IsDir() {
 				out = append(out, filepath.Join(d, sub))

@@ -178,7 +178,7 @@ func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, st
 	if c.Resume {
 		return c.reopen(ctx)
 	}
-	suite, panels, err := openWorld(cfg.World, c.Data)
+	suite, panels, err := openWorld(ctx, cfg.World, c.Data)
 	w := world{suite, panels}
 	if err != nil {
 		return nil, cfg, w, err
@@ -224,7 +224,7 @@ func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, er
 	if err != nil {
 		return nil, cfg, w, errors.Join(fmt.Errorf("settings of %s: %w", c.Run, err), run.Close())
 	}
-	if w.suite, w.panels, err = openWorld(cfg.World, c.Data); err == nil {
+	if w.suite, w.panels, err = openWorld(ctx, cfg.World, c.Data); err == nil {
 		err = samePanels(m, w.panels)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -9,6 +10,7 @@ import (
 
 	"skillmaster/env"
 	"skillmaster/env/alfworld"
+	"skillmaster/env/webshop"
 	"skillmaster/episode"
 	"skillmaster/train"
 )
@@ -63,10 +65,45 @@ func (c worldConfig) validate() error {
 const (
 	household = "household"
 	realGames = "alfworld"
+	realShop  = "webshop"
 )
 
+var worlds = []string{household, realGames, realShop}
+
+// playable is a world that can be looked at and replayed.
+type playable interface {
+	env.Suite
+	env.Replayer
+	Splits() []string
+}
+
 // openSuite opens a world.
-func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
+func openSuite(ctx context.Context, c worldConfig, data string) (playable, error) {
+	switch c.Name {
+	case household, realGames:
+		return openGames(c, data)
+	case realShop:
+		return openShop(ctx, data)
+	default:
+		return nil, usage(fmt.Errorf("there is no world %q: it is %s", c.Name, strings.Join(worlds, ", ")))
+	}
+}
+
+// openShop opens the shop of 1,000 products.
+func openShop(ctx context.Context, data string) (*webshop.Suite, error) {
+	c, _, err := webshop.OpenCatalogue(ctx, data, webshop.Small, webshop.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	shop, err := webshop.NewShop(c, webshop.GoalOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return webshop.NewSuite(shop, webshop.Options{}), nil
+}
+
+// openGames opens one of the worlds that are a household.
+func openGames(c worldConfig, data string) (*alfworld.Suite, error) {
 	switch c.Name {
 	case household:
 		return alfworld.NewGenerated(alfworld.GeneratedOptions{
@@ -85,14 +122,14 @@ func openSuite(c worldConfig, data string) (*alfworld.Suite, error) {
 		}
 		return real.With(made), nil
 	default:
-		return nil, usage(fmt.Errorf("there is no world %q: it is %s or %s", c.Name, household, realGames))
+		return nil, usage(fmt.Errorf("%q has no games: it is %s or %s", c.Name, household, realGames))
 	}
 }
 
 // openWorld opens a world with its panels. The real games' train split is dealt into the panels a run learns and
 // chooses on by the hash of goal and room; the two evaluation splits are the report panels, whole.
-func openWorld(c worldConfig, data string) (env.Suite, train.Panels, error) {
-	suite, err := openSuite(c, data)
+func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, train.Panels, error) {
+	suite, err := openSuite(ctx, c, data)
 	if err != nil {
 		return nil, train.Panels{}, err
 	}

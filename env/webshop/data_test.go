@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,22 +34,6 @@ func readGolden(t testing.TB, name string, v any) {
 	r := openGolden(t, name)
 	if err := json.NewDecoder(r).Decode(v); err != nil {
 		t.Fatalf("%s: %v", name, err)
-	}
-}
-
-// readLines decodes a file of JSON records.
-func readLines[T any](t testing.TB, name string) (out []T) {
-	t.Helper()
-	d := json.NewDecoder(openGolden(t, name))
-	for {
-		var v T
-		switch err := d.Decode(&v); {
-		case errors.Is(err, io.EOF):
-			return out
-		case err != nil:
-			t.Fatalf("%s: record %d: %v", name, len(out)+1, err)
-		}
-		out = append(out, v)
 	}
 }
 

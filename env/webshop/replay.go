@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"skillmaster/env"
@@ -97,20 +98,22 @@ func (r *replayer) replay(name string, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &keys); err != nil {
 		return err
 	}
-	has := func(key string) bool { _, ok := keys[key]; return ok }
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { _, ok := keys[n]; return !ok })
+	}
 	r.task, r.step, r.action = "", 0, ""
 	switch {
-	case has("steps_text"):
+	case has("goal_idx", "steps_text"):
 		return decodeThen(raw, r.episode)
-	case has("hits"):
+	case has("query", "hits"):
 		return decodeThen(raw, r.ranking)
-	case has("purchased"):
+	case has("goal_idx", "purchased"):
 		return decodeThen(raw, r.purchase)
-	case has("steps"):
+	case has("steps", "goal_mode"), has("steps", "source"):
 		return decodeThen(raw, r.transcript)
-	case has("pages"):
+	case has("pages", "goal"):
 		return decodeThen(raw, r.log)
-	case has("weight"):
+	case has("weight", "goal_options"):
 		return decodeThen(raw, r.goal)
 	default:
 		if last := len(r.result.Skipped) - 1; last < 0 || r.result.Skipped[last].ID != name {
@@ -213,7 +216,7 @@ func (r *replayer) compareGoal(index int, w *recordedGoal) (*Shop, Goal, error) 
 		return nil, Goal{}, err
 	}
 	if index < 0 || index >= shop.Goals() {
-		return nil, Goal{}, r.differ("goals", fmt.Sprint(shop.Goals()), fmt.Sprintf("more than %d", index))
+		return nil, Goal{}, r.differ("goals", strconv.Itoa(shop.Goals()), fmt.Sprintf("more than %d", index))
 	}
 	g := shop.Goal(index)
 	options, err := w.options()
@@ -435,7 +438,7 @@ func (r *replayer) compareScore(got Score, w *recordedScore) error {
 		want *bool
 	}{{"query_match", got.SameQuery, w.SameQuery}, {"category_match", got.LikeCategory, w.LikeCategory}, {"r_price", got.Affordable, w.Affordable}} {
 		if c.want != nil && c.got != *c.want {
-			return r.differ(c.what, fmt.Sprint(c.got), fmt.Sprint(*c.want))
+			return r.differ(c.what, strconv.FormatBool(c.got), strconv.FormatBool(*c.want))
 		}
 	}
 	return nil

@@ -163,12 +163,12 @@ func TestReplayRefuses(t *testing.T) {
 		"no JSON":         {"hello", "episode 1"},
 		"unknown field":   {`{"query":"x","hits":[],"colour":"red"}`, "colour"},
 		"hit":             {`{"query":"x","hits":[["B0","high"]]}`, "hit 1"},
-		"unknown nouns":   {`{"steps_text":[],"noun_oracle":"a guess"}`, "a guess"},
-		"other order":     {`{"steps":[],"shuffle_seed":7}`, "shuffled"},
-		"no first page":   {`{"steps":[]}`, "first page"},
-		"no instruction":  {`{"steps":[{"obs":"WebShop"}]}`, "no instruction"},
-		"no price":        {`{"steps":[{"obs":"WebShop [SEP] Instruction: [SEP] x, and price lower than dollars"}]}`, "no digits"},
-		"goal without id": {`{"weight":1}`, "idx"},
+		"unknown nouns":   {`{"goal_idx":0,"steps_text":[],"noun_oracle":"a guess"}`, "a guess"},
+		"other order":     {`{"steps":[],"source":"","shuffle_seed":7}`, "shuffled"},
+		"no first page":   {`{"steps":[],"source":""}`, "first page"},
+		"no instruction":  {`{"source":"","steps":[{"obs":"WebShop"}]}`, "no instruction"},
+		"no price":        {`{"source":"","steps":[{"obs":"WebShop [SEP] Instruction: [SEP] x, and price lower than dollars"}]}`, "no digits"},
+		"goal without id": {`{"weight":1,"goal_options":{}}`, "idx"},
 		"list of lists":   {`[[]]`, "want an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func FuzzReplay(f *testing.F) {
 	s := mugShop(f)
 	f.Add(recorded(f, s))
 	f.Add(`{"query":"lamp","hits":[["B000000002",2.5]]}`)
-	f.Add(`{"steps":[{"obs":"WebShop [SEP] Instruction: [SEP] x"},{"action":"search[a]"}],"goal_idx":0}`)
+	f.Add(`{"source":"","steps":[{"obs":"WebShop [SEP] Instruction: [SEP] x"},{"action":"search[a]"}],"goal_idx":0}`)
 	f.Fuzz(func(t *testing.T, recording string) {
 		got, err := replayText(t, s, recording)
 		if err == nil && got.First == nil && got.Steps > len(recording) {
