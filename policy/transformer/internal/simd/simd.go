@@ -1,5 +1,5 @@
-// Package simd is the lowest arithmetic of the embedded transformer: float32 matrix products and row operations in
-// AVX-512, AVX2 and plain Go.
+// Package simd is the lowest arithmetic of the embedded transformer: matrix products and row operations in float32 for
+// AVX-512, AVX2 and plain Go, and matrix products in bfloat16 for AMX, AVX-512 BF16 and plain Go.
 //
 // The implementation is chosen once, at start, by what the processor can do; the environment variable
 // SKILLMASTER_KERNEL (generic, avx2, avx512) overrides the choice. Results of avx2 and avx512 are bit-identical in
@@ -43,20 +43,23 @@ type kernels struct {
 
 var active = choose(os.Getenv("SKILLMASTER_KERNEL"), available())
 
-// choose returns the implementation called name, or the last (fastest) of those available when name is empty.
 func choose(name string, from []kernels) kernels {
+	return from[chosen("SKILLMASTER_KERNEL", name, len(from), func(i int) string { return from[i].name })]
+}
+
+// chosen returns which of n implementations is called name, or the last (fastest) when name is empty.
+func chosen(variable, name string, n int, nameOf func(i int) string) int {
 	if name == "" {
-		return from[len(from)-1]
+		return n - 1
 	}
-	names := make([]string, len(from))
-	for i, k := range from {
-		if k.name == name {
-			return k
+	names := make([]string, n)
+	for i := range n {
+		if names[i] = nameOf(i); names[i] == name {
+			return i
 		}
-		names[i] = k.name
 	}
-	panic(fmt.Sprintf("SKILLMASTER_KERNEL=%q is not possible on this machine; choose one of %s, or leave it unset",
-		name, strings.Join(names, ", ")))
+	panic(fmt.Sprintf("%s=%q is not possible on this machine; choose one of %s, or leave it unset",
+		variable, name, strings.Join(names, ", ")))
 }
 
 // Kernel returns the name of the implementation in use: generic, avx2 or avx512.

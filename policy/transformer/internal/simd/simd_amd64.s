@@ -4560,3 +4560,3114 @@ group:
 	JNZ        block
 	VZEROUPPER
 	RET
+
+// func rowsBF16AVX512(dst *uint32, src *float32, rows int, columns int, ld int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rowsBF16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         columns+24(FP), BX
+	MOVQ         ld+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVL         $0x00000001, DI
+	VPBROADCASTD DI, Z0
+	MOVL         $0x00007fff, DI
+	VPBROADCASTD DI, Z1
+	MOVL         $0x7fc00000, DI
+	VPBROADCASTD DI, Z2
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	KMOVW        DI, K1
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	SHRQ         $0x10, DI
+	KMOVW        DI, K2
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	SHRQ         $0x20, DI
+	KMOVW        DI, K3
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	SHRQ         $0x30, DI
+	KMOVW        DI, K4
+
+row:
+	VMOVUPS.Z (CX), K1, Z3
+	VCMPPS    $0x03, Z3, Z3, K5
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z4
+	VPADDD    Z1, Z4, Z4
+	VPADDD    Z4, Z3, Z3
+	VMOVDQA32 Z2, K5, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, Y3
+	VMOVDQU   Y3, (AX)
+	VMOVUPS.Z 64(CX), K2, Z3
+	VCMPPS    $0x03, Z3, Z3, K5
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z4
+	VPADDD    Z1, Z4, Z4
+	VPADDD    Z4, Z3, Z3
+	VMOVDQA32 Z2, K5, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, Y3
+	VMOVDQU   Y3, 32(AX)
+	VMOVUPS.Z 128(CX), K3, Z3
+	VCMPPS    $0x03, Z3, Z3, K5
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z4
+	VPADDD    Z1, Z4, Z4
+	VPADDD    Z4, Z3, Z3
+	VMOVDQA32 Z2, K5, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, Y3
+	VMOVDQU   Y3, 64(AX)
+	VMOVUPS.Z 192(CX), K4, Z3
+	VCMPPS    $0x03, Z3, Z3, K5
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z4
+	VPADDD    Z1, Z4, Z4
+	VPADDD    Z4, Z3, Z3
+	VMOVDQA32 Z2, K5, Z3
+	VPSRLD    $0x10, Z3, Z3
+	VPMOVDW   Z3, Y3
+	VMOVDQU   Y3, 96(AX)
+	ADDQ      SI, CX
+	ADDQ      $0x00000080, AX
+	DECQ      DX
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func pairsBF16AVX512(dst *uint32, src *float32, pairs int, columns int, ld int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·pairsBF16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         pairs+16(FP), DX
+	MOVQ         columns+24(FP), BX
+	MOVQ         ld+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVL         $0x00000001, DI
+	VPBROADCASTD DI, Z0
+	MOVL         $0x00007fff, DI
+	VPBROADCASTD DI, Z1
+	MOVL         $0x7fc00000, DI
+	VPBROADCASTD DI, Z2
+	MOVL         $0xffff0000, DI
+	VPBROADCASTD DI, Z3
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	KMOVW        DI, K1
+	MOVQ         $-1, DI
+	BZHIQ        BX, DI, DI
+	SHRQ         $0x10, DI
+	KMOVW        DI, K2
+
+pair:
+	VMOVUPS.Z (CX), K1, Z4
+	VMOVUPS.Z (CX)(SI*1), K1, Z5
+	VCMPPS    $0x03, Z4, Z4, K3
+	VPSRLD    $0x10, Z4, Z6
+	VPANDD    Z0, Z6, Z6
+	VPADDD    Z1, Z6, Z6
+	VPADDD    Z6, Z4, Z4
+	VMOVDQA32 Z2, K3, Z4
+	VCMPPS    $0x03, Z5, Z5, K3
+	VPSRLD    $0x10, Z5, Z6
+	VPANDD    Z0, Z6, Z6
+	VPADDD    Z1, Z6, Z6
+	VPADDD    Z6, Z5, Z5
+	VMOVDQA32 Z2, K3, Z5
+	VPSRLD    $0x10, Z4, Z4
+	VPANDD    Z3, Z5, Z5
+	VPORD     Z4, Z5, Z5
+	VMOVDQU32 Z5, (AX)
+	VMOVUPS.Z 64(CX), K2, Z4
+	VMOVUPS.Z 64(CX)(SI*1), K2, Z5
+	VCMPPS    $0x03, Z4, Z4, K3
+	VPSRLD    $0x10, Z4, Z6
+	VPANDD    Z0, Z6, Z6
+	VPADDD    Z1, Z6, Z6
+	VPADDD    Z6, Z4, Z4
+	VMOVDQA32 Z2, K3, Z4
+	VCMPPS    $0x03, Z5, Z5, K3
+	VPSRLD    $0x10, Z5, Z6
+	VPANDD    Z0, Z6, Z6
+	VPADDD    Z1, Z6, Z6
+	VPADDD    Z6, Z5, Z5
+	VMOVDQA32 Z2, K3, Z5
+	VPSRLD    $0x10, Z4, Z4
+	VPANDD    Z3, Z5, Z5
+	VPORD     Z4, Z5, Z5
+	VMOVDQU32 Z5, 64(AX)
+	LEAQ      (CX)(SI*2), CX
+	ADDQ      $0x00000080, AX
+	DECQ      DX
+	JNZ       pair
+	VZEROUPPER
+	RET
+
+// func tileBF16AVX512(rows int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, columns int, accumulate bool)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·tileBF16AVX512(SB), NOSPLIT, $0-65
+	MOVQ   rows+0(FP), AX
+	MOVQ   panels+8(FP), CX
+	MOVQ   a+16(FP), SI
+	MOVQ   aPanel+24(FP), DX
+	MOVQ   b+32(FP), DI
+	MOVQ   c+40(FP), BX
+	MOVQ   ldc+48(FP), R8
+	SHLQ   $0x02, DX
+	SUBQ   $0x00000080, DX
+	SHLQ   $0x02, R8
+	MOVQ   columns+56(FP), R9
+	MOVQ   $-1, R10
+	BZHIQ  R9, R10, R10
+	KMOVW  R10, K1
+	SHRQ   $0x10, R10
+	KMOVW  R10, K2
+	CMPQ   AX, $0x0c
+	JEQ    rows12
+	CMPQ   AX, $0x0b
+	JEQ    rows11
+	CMPQ   AX, $0x0a
+	JEQ    rows10
+	CMPQ   AX, $0x09
+	JEQ    rows9
+	CMPQ   AX, $0x08
+	JEQ    rows8
+	CMPQ   AX, $0x07
+	JEQ    rows7
+	CMPQ   AX, $0x06
+	JEQ    rows6
+	CMPQ   AX, $0x05
+	JEQ    rows5
+	CMPQ   AX, $0x04
+	JEQ    rows4
+	CMPQ   AX, $0x03
+	JEQ    rows3
+	CMPQ   AX, $0x02
+	JEQ    rows2
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+panel1:
+	MOVQ $0x00000020, R11
+
+pair1:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair1
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel1
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store1
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+
+store1:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+panel2:
+	MOVQ $0x00000020, R11
+
+pair2:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair2
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel2
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store2
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+
+store2:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows3:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+panel3:
+	MOVQ $0x00000020, R11
+
+pair3:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair3
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel3
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store3
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+
+store3:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows4:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+panel4:
+	MOVQ $0x00000020, R11
+
+pair4:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair4
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel4
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store4
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+
+store4:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows5:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+panel5:
+	MOVQ $0x00000020, R11
+
+pair5:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair5
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel5
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store5
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+
+store5:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows6:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+panel6:
+	MOVQ $0x00000020, R11
+
+pair6:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair6
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel6
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store6
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+
+store6:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows7:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+panel7:
+	MOVQ $0x00000020, R11
+
+pair7:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair7
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel7
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store7
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+
+store7:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows8:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+
+panel8:
+	MOVQ $0x00000020, R11
+
+pair8:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair8
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel8
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store8
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+	VADDPS  (R12), Z14, K1, Z14
+	VADDPS  64(R12), Z15, K2, Z15
+	ADDQ    R8, R12
+
+store8:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows9:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+panel9:
+	MOVQ $0x00000020, R11
+
+pair9:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair9
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel9
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store9
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+	VADDPS  (R12), Z14, K1, Z14
+	VADDPS  64(R12), Z15, K2, Z15
+	ADDQ    R8, R12
+	VADDPS  (R12), Z16, K1, Z16
+	VADDPS  64(R12), Z17, K2, Z17
+	ADDQ    R8, R12
+
+store9:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows10:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+
+panel10:
+	MOVQ $0x00000020, R11
+
+pair10:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair10
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel10
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store10
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+	VADDPS  (R12), Z14, K1, Z14
+	VADDPS  64(R12), Z15, K2, Z15
+	ADDQ    R8, R12
+	VADDPS  (R12), Z16, K1, Z16
+	VADDPS  64(R12), Z17, K2, Z17
+	ADDQ    R8, R12
+	VADDPS  (R12), Z18, K1, Z18
+	VADDPS  64(R12), Z19, K2, Z19
+	ADDQ    R8, R12
+
+store10:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows11:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+panel11:
+	MOVQ $0x00000020, R11
+
+pair11:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair11
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel11
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store11
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+	VADDPS  (R12), Z14, K1, Z14
+	VADDPS  64(R12), Z15, K2, Z15
+	ADDQ    R8, R12
+	VADDPS  (R12), Z16, K1, Z16
+	VADDPS  64(R12), Z17, K2, Z17
+	ADDQ    R8, R12
+	VADDPS  (R12), Z18, K1, Z18
+	VADDPS  64(R12), Z19, K2, Z19
+	ADDQ    R8, R12
+	VADDPS  (R12), Z20, K1, Z20
+	VADDPS  64(R12), Z21, K2, Z21
+	ADDQ    R8, R12
+
+store11:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+rows12:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+panel12:
+	MOVQ $0x00000020, R11
+
+pair12:
+	VMOVUPS (DI), Z30
+	VMOVUPS 64(DI), Z31
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xf2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x01
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x02
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0x72
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x03
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x86
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x8e
+	BYTE    $0x00
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x96
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0x9e
+	BYTE    $0x80
+	BYTE    $0x04
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xa6
+	BYTE    $0x00
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xae
+	BYTE    $0x00
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x0e
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xb6
+	BYTE    $0x80
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	BYTE    $0x62
+	BYTE    $0xe2
+	BYTE    $0x06
+	BYTE    $0x50
+	BYTE    $0x52
+	BYTE    $0xbe
+	BYTE    $0x80
+	BYTE    $0x05
+	BYTE    $0x00
+	BYTE    $0x00
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R11
+	JNZ     pair12
+	ADDQ    DX, SI
+	DECQ    CX
+	JNZ     panel12
+	CMPB    accumulate+64(FP), $0x00
+	JEQ     store12
+	MOVQ    BX, R12
+	VADDPS  (R12), Z0, K1, Z0
+	VADDPS  64(R12), Z1, K2, Z1
+	ADDQ    R8, R12
+	VADDPS  (R12), Z2, K1, Z2
+	VADDPS  64(R12), Z3, K2, Z3
+	ADDQ    R8, R12
+	VADDPS  (R12), Z4, K1, Z4
+	VADDPS  64(R12), Z5, K2, Z5
+	ADDQ    R8, R12
+	VADDPS  (R12), Z6, K1, Z6
+	VADDPS  64(R12), Z7, K2, Z7
+	ADDQ    R8, R12
+	VADDPS  (R12), Z8, K1, Z8
+	VADDPS  64(R12), Z9, K2, Z9
+	ADDQ    R8, R12
+	VADDPS  (R12), Z10, K1, Z10
+	VADDPS  64(R12), Z11, K2, Z11
+	ADDQ    R8, R12
+	VADDPS  (R12), Z12, K1, Z12
+	VADDPS  64(R12), Z13, K2, Z13
+	ADDQ    R8, R12
+	VADDPS  (R12), Z14, K1, Z14
+	VADDPS  64(R12), Z15, K2, Z15
+	ADDQ    R8, R12
+	VADDPS  (R12), Z16, K1, Z16
+	VADDPS  64(R12), Z17, K2, Z17
+	ADDQ    R8, R12
+	VADDPS  (R12), Z18, K1, Z18
+	VADDPS  64(R12), Z19, K2, Z19
+	ADDQ    R8, R12
+	VADDPS  (R12), Z20, K1, Z20
+	VADDPS  64(R12), Z21, K2, Z21
+	ADDQ    R8, R12
+	VADDPS  (R12), Z22, K1, Z22
+	VADDPS  64(R12), Z23, K2, Z23
+	ADDQ    R8, R12
+
+store12:
+	VMOVUPS Z0, K1, (BX)
+	VMOVUPS Z1, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z4, K1, (BX)
+	VMOVUPS Z5, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z6, K1, (BX)
+	VMOVUPS Z7, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z8, K1, (BX)
+	VMOVUPS Z9, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z10, K1, (BX)
+	VMOVUPS Z11, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z12, K1, (BX)
+	VMOVUPS Z13, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    R8, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    R8, BX
+	VZEROUPPER
+	RET
+
+// func tile32AMX(blocks int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, accumulate bool)
+TEXT ·tile32AMX(SB), NOSPLIT, $0-57
+	LEAQ tiles<>+0(SB), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+0(FP), R8
+	MOVQ panels+8(FP), R9
+	MOVQ aPanel+24(FP), R10
+	MOVQ a+16(FP), R11
+	MOVQ b+32(FP), R12
+	MOVQ c+40(FP), BX
+	MOVQ ldc+48(FP), DX
+	SHLQ $0x02, R10
+	SHLQ $0x02, DX
+	MOVQ $0x00000080, CX
+
+block:
+	CMPB accumulate+56(FP), $0x00
+	JEQ  zero
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x13
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x13
+	BYTE $0x40
+	MOVQ DX, AX
+	SHLQ $0x04, AX
+	ADDQ BX, AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x10
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x10
+	BYTE $0x40
+	JMP  sum
+
+zero:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+sum:
+	MOVQ R11, SI
+	MOVQ R12, DI
+	MOVQ R9, R13
+
+panel:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x0f
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	LEAQ 2048(SI), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x2c
+	BYTE $0x08
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+	ADDQ $0x00000800, DI
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x0e
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x0f
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	LEAQ 2048(SI), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x6c
+	BYTE $0x08
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+	ADDQ $0x00000800, DI
+	ADDQ R10, SI
+	DECQ R13
+	JNZ  panel
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x13
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x13
+	BYTE $0x40
+	MOVQ DX, AX
+	SHLQ $0x04, AX
+	ADDQ BX, AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x10
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x5c
+	BYTE $0x10
+	BYTE $0x40
+	MOVQ DX, AX
+	SHLQ $0x05, AX
+	ADDQ AX, BX
+	ADDQ $0x00001000, R11
+	DECQ R8
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+DATA tiles<>+0(SB)/8, $0x0000000000000001
+DATA tiles<>+8(SB)/8, $0x0000000000000000
+DATA tiles<>+16(SB)/8, $0x0040004000400040
+DATA tiles<>+24(SB)/8, $0x0040004000400040
+DATA tiles<>+32(SB)/8, $0x0000000000000000
+DATA tiles<>+40(SB)/8, $0x0000000000000000
+DATA tiles<>+48(SB)/8, $0x1010101010101010
+DATA tiles<>+56(SB)/8, $0x0000000000000000
+GLOBL tiles<>(SB), RODATA|NOPTR, $64
+
+// func tile16AMX(blocks int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, accumulate bool)
+TEXT ·tile16AMX(SB), NOSPLIT, $0-57
+	LEAQ tiles<>+0(SB), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+0(FP), R8
+	MOVQ panels+8(FP), R9
+	MOVQ aPanel+24(FP), R10
+	MOVQ a+16(FP), R11
+	MOVQ b+32(FP), R12
+	MOVQ c+40(FP), BX
+	MOVQ ldc+48(FP), DX
+	SHLQ $0x02, R10
+	SHLQ $0x02, DX
+	MOVQ $0x00000080, CX
+
+block:
+	CMPB accumulate+56(FP), $0x00
+	JEQ  zero
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x13
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x13
+	BYTE $0x40
+	JMP  sum
+
+zero:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+sum:
+	MOVQ R11, SI
+	MOVQ R12, DI
+	MOVQ R9, R13
+
+panel:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x24
+	BYTE $0x0e
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x0f
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	ADDQ $0x00000800, DI
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x64
+	BYTE $0x0e
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x34
+	BYTE $0x0f
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x7c
+	BYTE $0x0f
+	BYTE $0x40
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	ADDQ $0x00000800, DI
+	ADDQ R10, SI
+	DECQ R13
+	JNZ  panel
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x13
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x13
+	BYTE $0x40
+	MOVQ DX, AX
+	SHLQ $0x04, AX
+	ADDQ AX, BX
+	ADDQ $0x00000800, R11
+	DECQ R8
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	RET
+
+// func peakAMX(iterations int) int
+TEXT ·peakAMX(SB), NOSPLIT, $0-16
+	LEAQ   tiles<>+0(SB), AX
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x78
+	BYTE   $0x49
+	BYTE   $0x00
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xc0
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xc8
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xd0
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xd8
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xe0
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xe8
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xf0
+	BYTE   $0xc4
+	BYTE   $0xe2
+	BYTE   $0x7b
+	BYTE   $0x49
+	BYTE   $0xf8
+	MOVQ   iterations+0(FP), CX
+	IMUL3Q $0x00010000, CX, DX
+	TESTQ  CX, CX
+	JLE    done
+
+loop:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x4a
+	BYTE $0x5c
+	BYTE $0xd5
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x42
+	BYTE $0x5c
+	BYTE $0xdd
+	DECQ CX
+	JNZ  loop
+
+done:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
+	MOVQ DX, ret+8(FP)
+	RET

@@ -174,3 +174,31 @@ func adamWAVX2(p []float32, m []float32, v []float32, g []float32, beta1 float32
 //
 //go:noescape
 func transposeAVX2(dst *float32, src *float32, ld int, groups int, blocks int)
+
+// rowsBF16AVX512 sets rows of 32 pairs to rows of 1 to 64 numbers and zeros after them.
+//
+//go:noescape
+func rowsBF16AVX512(dst *uint32, src *float32, rows int, columns int, ld int)
+
+// pairsBF16AVX512 sets rows of 32 pairs to 1 to 32 columns of two rows of numbers each, and zeros after them.
+//
+//go:noescape
+func pairsBF16AVX512(dst *uint32, src *float32, pairs int, columns int, ld int)
+
+// tileBF16AVX512 computes 1 to 12 rows of C and 1 to 32 columns. Panels of A are aPanel pairs apart.
+//
+//go:noescape
+func tileBF16AVX512(rows int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, columns int, accumulate bool)
+
+// tile32AMX computes blocks of 32 rows of C and 32 columns. Panels of A are aPanel pairs apart.
+//
+//go:noescape
+func tile32AMX(blocks int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, accumulate bool)
+
+// tile16AMX computes blocks of 16 rows of C and 32 columns. Panels of A are aPanel pairs apart.
+//
+//go:noescape
+func tile16AMX(blocks int, panels int, a *uint32, aPanel int, b *uint32, c *float32, ldc int, accumulate bool)
+
+// peakAMX runs independent products of tiles and returns how many operations that were.
+func peakAMX(iterations int) int

@@ -1,6 +1,7 @@
-// Command asm writes the assembly of package simd: every operation for AVX-512 and for AVX2 with FMA.
+// Command asm writes the assembly of package simd: every operation for AVX-512 and for AVX2 with FMA, and the products in
+// bfloat16 for AVX-512 BF16 and for AMX.
 //
-// Both forms treat a row in blocks of sixteen elements, AVX2 in two halves, with the same operations in the same order,
+// AVX-512 and AVX2 treat a row in blocks of sixteen elements, AVX2 in two halves, with the same operations in the same order,
 // so that their results are equal to the last bit.
 package main
 
@@ -14,5 +15,6 @@ func main() {
 		rowOperations(s)
 	}
 	transpose()
+	bf16()
 	build.Generate()
 }
