@@ -173,8 +173,8 @@ func TestLessonHelpsAgain(t *testing.T) {
 		}
 	}
 	t.Logf("%d lessons, %d of them orders; mean steps %.2f before, %.2f after", learnt, orders, mean(before, learnt), mean(after, learnt))
-	if learnt < 150 || orders == 0 || mean(after, learnt) > mean(before, learnt)-2 {
-		t.Error("want 150 lessons, some of them orders, that save two steps on average")
+	if learnt < 150 || orders == 0 || mean(after, learnt) > mean(before, learnt)-1.5 {
+		t.Error("want 150 lessons, some of them orders, that save a step and a half on average")
 	}
 }
 

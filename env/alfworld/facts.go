@@ -25,6 +25,11 @@ type facts struct {
 	beside   []besideFacts
 	twice    []twiceFacts
 	number   map[string][]float64 // family: weight of 1, 2, 3 and 4 objects of the type asked for
+	single   map[string]bool      // receptacle types that hold one thing at a time
+	// asked is how much likelier, by receptacle type, a thing that the task asks for lies there than one it does not.
+	asked map[string]float64
+	// inside is the chance, by types of vessel and thing, that a thing lies inside a vessel of the room.
+	inside map[string]map[string]float64
 }
 
 // roomFacts describe one kind of room.
@@ -34,6 +39,13 @@ type roomFacts struct {
 	receptacles []receptacleFacts
 	objects     []objectCount
 	fixtures    []fixtureFacts
+	goals       [families][]goalFacts
+}
+
+// goalFacts are what a task in a room can be about, and how often it is, in a room that has the target.
+type goalFacts struct {
+	sentence
+	weight float64
 }
 
 // receptacleFacts say how many receptacles of a type a room of some kind has.
@@ -89,6 +101,7 @@ type objectFacts struct {
 type whereFacts struct {
 	receptacle string
 	held       float64 // chance that one receptacle of the type holds one, in a room with both
+	weight     float64 // of the type as a place of the object, where there is one receptacle of the type
 	target     int     // games that want it put there
 	may        bool    // it may be put there
 }
@@ -117,7 +130,10 @@ var household = sync.OnceValue(func() *facts {
 
 // parseFacts reads the text of facts.txt, whose head explains its lines.
 func parseFacts(text string) (*facts, error) {
-	f := &facts{objects: map[string]*objectFacts{}, openable: map[string]float64{}, number: map[string][]float64{}}
+	f := &facts{
+		objects: map[string]*objectFacts{}, openable: map[string]float64{}, number: map[string][]float64{},
+		single: map[string]bool{}, asked: map[string]float64{}, inside: map[string]map[string]float64{},
+	}
 	for i, line := range strings.Split(text, "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] == "#" {
@@ -131,7 +147,75 @@ func parseFacts(text string) (*facts, error) {
 		slices.SortFunc(o.in, func(a, b whereFacts) int { return strings.Compare(a.receptacle, b.receptacle) })
 	}
 	f.countOpenable()
+	for _, room := range f.rooms {
+		for _, family := range Families() {
+			room.goals[family] = f.goals(room, family)
+		}
+	}
 	return f, nil
+}
+
+// goals lists what tasks of a family in a kind of room can be about. How often an object is asked for is known over all
+// kinds of rooms, and where it is to go over all families; the one is shared out by how many rooms have the object, the
+// other by the targets that the family has.
+func (f *facts) goals(room *roomFacts, family Family) []goalFacts {
+	var goals []goalFacts
+	for _, c := range room.objects {
+		o := f.objects[c.name]
+		often := float64(o.tasks[familyWords[family]]) * f.shareOf(family, c)
+		switch {
+		case often == 0:
+		case family == LookInLight:
+			goals = append(goals, goalFacts{sentence{family, c.name, lampClass}, often})
+		default:
+			goals = append(goals, targets(room, family, o, often)...)
+		}
+	}
+	return goals
+}
+
+// shareOf is the part that falls to one game in a room of this kind, of the games of a family that ask for an object.
+func (f *facts) shareOf(family Family, c objectCount) float64 {
+	rooms := 0.0
+	for _, other := range f.rooms {
+		for _, k := range other.objects {
+			if k.name == c.name {
+				rooms += float64(other.tasks[familyWords[family]]) * (1 - k.weight[0])
+			}
+		}
+	}
+	return (1 - c.weight[0]) / max(rooms, 1)
+}
+
+// targets shares out how often an object is asked for among the targets it can go to in a room.
+func targets(room *roomFacts, family Family, o *objectFacts, often float64) []goalFacts {
+	const seldom = 0.5 // games that want the object in a target where none does
+	var goals []goalFacts
+	sum := 0.0
+	for _, w := range o.in {
+		share := room.share(w.receptacle)
+		if !w.may || share == 0 || slices.Contains(neverTargets[family], w.receptacle) {
+			continue
+		}
+		games := float64(w.target) + seldom
+		goals = append(goals, goalFacts{sentence{family, o.name, w.receptacle}, games / share})
+		sum += games
+	}
+	for i := range goals {
+		goals[i].weight *= often / sum
+	}
+	return goals
+}
+
+// share of the rooms of the kind that have a receptacle of the type.
+func (r *roomFacts) share(receptacle string) float64 {
+	for _, c := range r.receptacles {
+		if c.name == receptacle {
+			has := len(c.counts) - slices.IndexFunc(c.counts, func(n int) bool { return n > 0 })
+			return float64(has) / float64(len(c.counts))
+		}
+	}
+	return 0
 }
 
 // countOpenable sums the rooms' shares of openable receptacles.
@@ -174,6 +258,14 @@ func (f *facts) parseLine(words []string) error {
 		for _, w := range rest[1:] {
 			f.number[rest[0]] = append(f.number[rest[0]], n.percent(w))
 		}
+	case key == "single":
+		for _, r := range rest {
+			f.single[r] = true
+		}
+	case key == "asked":
+		f.asked = n.shares(rest, 100)
+	case key == "inside" && len(rest) > 0:
+		f.inside[rest[0]] = n.shares(rest[1:], 10000)
 	case key == "object" && len(rest) > 1:
 		o := n.object(rest)
 		f.objects[o.name] = o
@@ -240,7 +332,7 @@ func (n *numbers) count(words []string) objectCount {
 	return c
 }
 
-// object reads "mug clean hollow nowhere 5 : clean 32 heat 102 : cabinet 81/40 -desk 7".
+// object reads "mug 5 clean hollow : clean 32 heat 102 : cabinet=81/35/40 -desk=7/2".
 func (n *numbers) object(words []string) *objectFacts {
 	o := &objectFacts{name: words[0]}
 	part := strings.Split(strings.Join(words[1:], " "), ":")
@@ -275,14 +367,29 @@ func (n *numbers) object(words []string) *objectFacts {
 	return o
 }
 
-// place reads "cabinet=81", "cabinet=81/40" or "-desk=7".
+// shares reads "drawer=41 bed=110", in parts of whole.
+func (n *numbers) shares(words []string, whole float64) map[string]float64 {
+	m := map[string]float64{}
+	for _, w := range words {
+		name, number, _ := strings.Cut(w, "=")
+		m[name] = float64(n.int(number)) / whole
+	}
+	return m
+}
+
+// place reads "cabinet=81/35/40" or "-desk=7/2".
 func (n *numbers) place(word string) whereFacts {
 	name, numbers, _ := strings.Cut(word, "=")
-	held, target, wanted := strings.Cut(numbers, "/")
 	w := whereFacts{receptacle: strings.TrimPrefix(name, "-"), may: !strings.HasPrefix(name, "-")}
-	w.held = float64(n.int(held)) / 1000
-	if wanted {
-		w.target = n.int(target)
+	part := strings.Split(numbers, "/")
+	if len(part) < 2 || w.may != (len(part) == 3) {
+		n.err = fmt.Errorf("cannot read place %q", word)
+		return w
+	}
+	w.held = float64(n.int(part[0])) / 1000
+	w.weight = float64(n.int(part[1])) / 1000
+	if w.may {
+		w.target = n.int(part[2])
 	}
 	return w
 }

@@ -28,9 +28,13 @@ const factsHead = `# Statistics of the household rooms of ALFRED (Shridhar et al
 # beside A B %%: share of the receptacles of type A that stand at the place of one of type B
 # twice A B %%: share of the objects in a receptacle of type A that are in one of type B as well
 # number FAMILY %%: of its games, how many have 1, 2, 3, 4 or more objects of the type that is asked for
+# single TYPE...: receptacle types that hold one thing at a time
+# asked TYPE=%%...: how much likelier an object that the task asks for lies in a receptacle of the type than one it does not
+# inside VESSEL TYPE=n...: of 10000 objects of the type that are in a room with a vessel, n lie inside it (asked for: none)
 # object TYPE %%in no receptacle, what can be done with it : games of each family that ask for it : where it is:
-#   R=h/t  one receptacle of type R holds one with chance h/1000, given both in the room; t games want it put there
-#   -R=h   the same, and it may not be put there
+#   R=h/w/t  one receptacle of type R holds one with chance h/1000, given both in the room; with n of them in the room, one
+#            lies there with weight w*n^1/4, w as fitted (see fit); t games want it put there
+#   -R=h/w   the same, and it may not be put there
 
 `
 
@@ -55,13 +59,17 @@ type counts struct {
 	fixtureOn    map[string]map[string]int // "kind type": receptacle type
 	property     map[string]map[string]bool
 	nowhere      map[string][2]int
-	wanted       map[string]map[string]int // object, family
-	target       map[string]int            // "object receptacle"
-	held         map[string][2]int         // "object receptacle": instances that hold one, instances beside one
-	within       map[string]int            // receptacle type: objects in it
-	number       map[string][4]int         // family: games with 1, 2, 3, 4 objects of the type it asks for
-	twice        map[string]int            // "A B": objects in an A and a B
-	all          map[string]int            // receptacle type: instances over scenes
+	wanted       map[string]map[string]int    // object, family
+	target       map[string]int               // "object receptacle"
+	held         map[string][2]int            // "object receptacle": instances that hold one, instances beside one
+	within       map[string]int               // receptacle type: objects in it
+	number       map[string][4]int            // family: games with 1, 2, 3, 4 objects of the type it asks for
+	twice        map[string]int               // "A B": objects in an A and a B
+	all          map[string]int               // receptacle type: instances over scenes
+	filled       map[string][2]int            // receptacle type: instances that hold more than one thing, instances that hold any
+	inside       map[string]map[string][2]int // vessel, object: inside it, where it is
+	laid         map[row]map[string]int       // receptacle types that objects lie in, by what they could lie in
+	stands       map[string]map[string]int    // floor plan: receptacle types
 }
 
 func newCounts() *counts {
@@ -71,6 +79,7 @@ func newCounts() *counts {
 		objects: map[string]map[string][4]int{}, asked: map[string]int{}, fixtures: map[string]map[string][4]int{}, fixtureOn: map[string]map[string]int{},
 		property: map[string]map[string]bool{}, nowhere: map[string][2]int{}, wanted: map[string]map[string]int{},
 		target: map[string]int{}, held: map[string][2]int{}, within: map[string]int{}, number: map[string][4]int{}, twice: map[string]int{}, all: map[string]int{},
+		filled: map[string][2]int{}, inside: map[string]map[string][2]int{}, laid: map[row]map[string]int{}, stands: map[string]map[string]int{},
 	}
 }
 
@@ -83,6 +92,7 @@ type rawGame struct {
 	at                           map[string]string // receptacle: location
 	openable, pickupable         map[string]bool
 	in                           map[string]map[string]bool // object: receptacles
+	inside                       map[string]map[string]bool // object: vessels
 	property                     map[string]map[string]bool // type: properties
 }
 
@@ -122,7 +132,7 @@ func parseRaw(line []byte) (rawGame, error) {
 		kind: roomKind(j.FloorPlan), family: familyWord[j.Family], floorPlan: j.FloorPlan,
 		object: strings.ToLower(j.Params.Object), target: strings.ToLower(j.Params.Target),
 		receptacles: map[string]string{}, objects: map[string]string{}, at: map[string]string{}, openable: map[string]bool{},
-		pickupable: map[string]bool{}, in: map[string]map[string]bool{}, property: map[string]map[string]bool{},
+		pickupable: map[string]bool{}, in: map[string]map[string]bool{}, inside: map[string]map[string]bool{}, property: map[string]map[string]bool{},
 	}
 	_, init, _ := strings.Cut(j.Problem, "(:init")
 	init, _, _ = strings.Cut(init, "(:goal")
@@ -154,6 +164,8 @@ func (g *rawGame) fact(f []string) {
 		g.pickupable[f[1]] = true
 	case "inReceptacle":
 		inner(g.in, f[1])[f[2]] = true
+	case "inReceptacleObject":
+		inner(g.inside, f[1])[f[2]] = true
 	case "cleanable", "heatable", "coolable", "sliceable", "toggleable", "isReceptacleObject":
 		word := map[string]string{"cleanable": "clean", "heatable": "heat", "coolable": "cool", "sliceable": "slice", "toggleable": "switch", "isReceptacleObject": "hollow"}
 		inner(g.property, kindOf(f[1]))[word[f[0]]] = true
@@ -185,6 +197,7 @@ func (c *counts) add(g rawGame, newRoom bool) {
 	}
 	c.addObjects(g)
 	c.addHeld(g)
+	c.addInside(g)
 }
 
 func (c *counts) addRoom(g rawGame) {
@@ -197,6 +210,7 @@ func (c *counts) addRoom(g rawGame) {
 		inner(place, g.at[id])[class]++
 	}
 	c.scenes[g.kind] = append(c.scenes[g.kind], have)
+	c.stands[g.floorPlan] = have
 	for id, class := range g.receptacles {
 		open, stack := inner(c.openable, g.kind)[class], inner(c.stacked, g.kind)[class]
 		open[1]++
@@ -264,13 +278,38 @@ func (c *counts) addTwice(g rawGame, object string) {
 		in = append(in, g.receptacles[r])
 	}
 	slices.Sort(in)
-	for _, r := range in {
+	c.addLaid(g, g.objects[object], in)
+	types := slices.Compact(slices.Clone(in))
+	for i, r := range types {
 		c.within[r]++
+		for _, other := range types[i+1:] {
+			c.twice[r+" "+other]++
+			c.twice[other+" "+r]++
+		}
 	}
-	if len(in) == 2 {
-		c.twice[in[0]+" "+in[1]]++
-		if in[0] != in[1] {
-			c.twice[in[1]+" "+in[0]]++
+	for i := 1; i < len(in); i++ {
+		if in[i] == in[i-1] && (i == 1 || in[i] != in[i-2]) {
+			c.twice[in[i]+" "+in[i]]++
+		}
+	}
+}
+
+// addInside counts the things that lie in vessels, for each vessel that lies somewhere.
+func (c *counts) addInside(g rawGame) {
+	for v, class := range g.objects {
+		if !g.pickupable[v] || !g.property[class]["hollow"] || len(g.in[v]) == 0 {
+			continue
+		}
+		for o, thing := range g.objects {
+			if o == v || !g.pickupable[o] || thing == g.object {
+				continue
+			}
+			n := inner(c.inside, class)[thing]
+			n[1]++
+			if g.inside[o][v] {
+				n[0]++
+			}
+			c.inside[class][thing] = n
 		}
 	}
 }
@@ -285,6 +324,7 @@ func (c *counts) addHeld(g rawGame) {
 		}
 	}
 	for r, class := range g.receptacles {
+		c.addFilled(g, r, class)
 		for o := range present {
 			n := c.held[o+" "+class]
 			n[1]++
@@ -294,6 +334,23 @@ func (c *counts) addHeld(g rawGame) {
 			c.held[o+" "+class] = n
 		}
 	}
+}
+
+func (c *counts) addFilled(g rawGame, receptacle, class string) {
+	n := 0
+	for o := range g.pickupable {
+		if g.in[o][receptacle] {
+			n++
+		}
+	}
+	f := c.filled[class]
+	if n > 0 {
+		f[1]++
+	}
+	if n > 1 {
+		f[0]++
+	}
+	c.filled[class] = f
 }
 
 // percent rounds n of d to whole percents.
@@ -327,8 +384,35 @@ func (c *counts) text(may map[string][]string) string {
 		fmt.Fprintf(&b, "number %s %d %d %d %d\n", f, percent(k[0], total), percent(k[1], total), percent(k[2], total), percent(k[3], total))
 	}
 	b.WriteByte('\n')
-	c.writeObjects(&b, may)
+	fit := c.fit()
+	c.writeHolding(&b, fit)
+	c.writeObjects(&b, may, fit)
 	return b.String()
+}
+
+// writeHolding writes what receptacle types and vessels hold.
+func (c *counts) writeHolding(b *strings.Builder, fit fitted) {
+	b.WriteString("single")
+	for _, r := range slices.Sorted(maps.Keys(c.filled)) {
+		if f := c.filled[r]; f[1] > 0 && 20*f[0] < f[1] {
+			b.WriteString(" " + r)
+		}
+	}
+	b.WriteString("\nasked")
+	for _, r := range slices.Sorted(maps.Keys(fit.asked)) {
+		fmt.Fprintf(b, " %s=%d", r, int(100*fit.asked[r]+0.5))
+	}
+	b.WriteByte('\n')
+	for _, v := range slices.Sorted(maps.Keys(c.inside)) {
+		fmt.Fprintf(b, "inside %s", v)
+		for _, o := range slices.Sorted(maps.Keys(c.inside[v])) {
+			if n := c.inside[v][o]; n[0] > 2 { // less is chance
+				fmt.Fprintf(b, " %s=%d", o, percent(100*n[0], n[1]))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
 }
 
 func (c *counts) writeRoom(b *strings.Builder, kind string) {
@@ -354,7 +438,7 @@ func (c *counts) writeRoom(b *strings.Builder, kind string) {
 	b.WriteByte('\n')
 }
 
-func (c *counts) writeObjects(b *strings.Builder, may map[string][]string) {
+func (c *counts) writeObjects(b *strings.Builder, may map[string][]string, fit fitted) {
 	for _, class := range slices.Sorted(maps.Keys(c.nowhere)) {
 		n := c.nowhere[class]
 		fmt.Fprintf(b, "object %s %d", class, percent(n[0], max(n[1], 1)))
@@ -367,11 +451,12 @@ func (c *counts) writeObjects(b *strings.Builder, may map[string][]string) {
 			if h := c.held[pair]; h[1] > 0 {
 				held = 1000 * h[0] / (h[1] + 5)
 			}
+			weight := int(1000*fit.weight[pair] + 0.5)
 			switch allowed := slices.Contains(may[r], class); {
 			case allowed:
-				fmt.Fprintf(b, " %s=%d/%d", r, held, c.target[pair])
-			case held > 0:
-				fmt.Fprintf(b, " -%s=%d", r, held)
+				fmt.Fprintf(b, " %s=%d/%d/%d", r, held, weight, c.target[pair])
+			case held > 0 || weight > 0:
+				fmt.Fprintf(b, " -%s=%d/%d", r, held, weight)
 			}
 		}
 		b.WriteByte('\n')

@@ -51,6 +51,7 @@ type draft struct {
 	task       sentence
 	form       int
 	stands     map[string]int // number of receptacles of each type
+	full       map[string]int // those of them that hold all they can
 	spec       Spec
 	receptacle []standing
 	weights    []float64 // scratch
@@ -60,6 +61,7 @@ type draft struct {
 type standing struct {
 	class string
 	place int
+	full  bool
 }
 
 // neverTargets are receptacle types that no game of the family asks to fill, besides the one where it is treated.
@@ -121,11 +123,11 @@ const fewest, most = 6, 54
 // returns false if they are too few or too many, or the family's lamp could stand on none.
 func (d *draft) drawReceptacles() bool {
 	total := 0
-	d.stands = make(map[string]int, len(d.room.receptacles))
+	d.stands, d.full = make(map[string]int, len(d.room.receptacles)), map[string]int{}
 	for _, c := range d.room.receptacles {
-		u := d.r.Float64() * float64(len(c.counts)-1)
-		low, part := math.Modf(u)
-		a, b := c.counts[int(low)], c.counts[int(low)+1]
+		last := len(c.counts) - 1
+		low, part := math.Modf(max(d.r.Float64()*float64(last+1)-0.5, 0))
+		a, b := c.counts[min(int(low), last)], c.counts[min(int(low)+1, last)]
 		between := float64(part * float64(b-a)) // rounded before the sum, the same on every machine
 		if n := int(math.Round(float64(a) + between)); n > 0 {
 			d.stands[c.name] = n
@@ -153,41 +155,27 @@ func (d *draft) lamp() fixtureFacts {
 // drawGoal draws what the task is about: pairs of an object type and a target as often as such games have them, and
 // now and then a pair that none has. It returns false if the room allows none.
 func (d *draft) drawGoal() bool {
-	var pairs []sentence
+	goals := d.room.goals[d.task.family]
 	d.weights = d.weights[:0]
-	word := familyWords[d.task.family]
-	for _, c := range d.room.objects {
-		o := d.facts.objects[c.name]
-		often := float64(o.tasks[word]) * (1 - c.weight[0])
-		if often == 0 {
-			continue
+	for _, g := range goals {
+		weight := 0.0
+		if (d.task.family == LookInLight || d.stands[g.target] > 0) && d.canStart(g.sentence) {
+			weight = g.weight
 		}
-		if d.task.family == LookInLight {
-			pairs, d.weights = d.consider(pairs, c.name, lampClass, often)
-			continue
-		}
-		for _, w := range o.in {
-			if w.may && d.stands[w.receptacle] > 0 && !slices.Contains(neverTargets[d.task.family], w.receptacle) {
-				pairs, d.weights = d.consider(pairs, c.name, w.receptacle, often*(float64(w.target)+0.5))
-			}
-		}
+		d.weights = append(d.weights, weight)
 	}
 	i := d.pick(d.weights)
 	if i >= 0 {
-		d.task = pairs[i]
+		d.task = goals[i].sentence
 	}
 	return i >= 0
 }
 
-// consider adds a pair if an object of the type can lie somewhere at the start.
-func (d *draft) consider(pairs []sentence, object, target string, weight float64) ([]sentence, []float64) {
-	s := sentence{d.task.family, object, target}
-	for _, w := range d.facts.objects[object].in {
-		if d.stands[w.receptacle] > 0 && s.mayStartIn(w.receptacle) && d.weigh(w) > 0 {
-			return append(pairs, s), append(d.weights, weight)
-		}
-	}
-	return pairs, d.weights
+// canStart tells whether an object of the type asked for can lie somewhere at the start.
+func (d *draft) canStart(s sentence) bool {
+	return slices.ContainsFunc(d.facts.objects[s.object].in, func(w whereFacts) bool {
+		return d.stands[w.receptacle] > 0 && s.mayStartIn(w.receptacle) && (w.may || w.weight > 0)
+	})
 }
 
 // mayStartIn tells whether an object of the type asked for may lie in a receptacle of the type at the start: not where
@@ -197,17 +185,25 @@ func (s sentence) mayStartIn(receptacle string) bool {
 	return receptacle != appliance && (!s.family.fills() || receptacle != s.target)
 }
 
-// weigh is the weight of a receptacle of the type as the place of an object.
-func (d *draft) weigh(w whereFacts) float64 {
-	const rarely = 0.002 // where objects may be put but never were at the start
-	held := w.held
+// weigh is the weight of the receptacles of a type, those that have room, as the place of an object.
+func (d *draft) weigh(w whereFacts, asked bool) float64 {
+	const rarely = 0.001 // where objects may be put but never were at the start
+	n := float64(d.stands[w.receptacle] - d.full[w.receptacle])
+	if n == 0 || asked && !d.task.mayStartIn(w.receptacle) {
+		return 0
+	}
+	weight := w.weight
 	if w.may {
-		held += rarely
+		weight += rarely
 	}
-	if held == 0 || d.usual == 1 {
-		return held
+	if factor, ok := d.facts.asked[w.receptacle]; ok && asked {
+		weight *= factor
 	}
-	return math.Pow(held, d.usual)
+	weight *= math.Sqrt(math.Sqrt(n)) // see the head of facts.txt
+	if d.usual == 1 || weight == 0 {
+		return weight
+	}
+	return n * math.Pow(weight/n, d.usual)
 }
 
 // game furnishes the room and compiles the game.
@@ -247,7 +243,7 @@ func (d *draft) addReceptacles() {
 			if i%2 == 0 || d.r.Float64() >= pairs {
 				places++
 			}
-			d.receptacle = append(d.receptacle, standing{c.name, places})
+			d.receptacle = append(d.receptacle, standing{class: c.name, place: places})
 			d.spec.Receptacles = append(d.spec.Receptacles, ReceptacleSpec{
 				ID: thingID(c.name, i), Class: c.name, Openable: d.r.Float64() < c.openable,
 			})
@@ -266,26 +262,101 @@ func (d *draft) addReceptacles() {
 	}
 }
 
-// one draws a receptacle of the type.
+// one draws a receptacle of the type that has room; there is one.
 func (d *draft) one(class string) int {
 	first := slices.IndexFunc(d.receptacle, func(c standing) bool { return c.class == class })
-	return first + d.r.IntN(d.stands[class])
+	left := d.r.IntN(d.stands[class] - d.full[class])
+	for i := first; ; i++ {
+		if d.receptacle[i].full {
+			continue
+		}
+		if left == 0 {
+			return i
+		}
+		left--
+	}
 }
 
-// addObjects draws how many objects of each type there are and where they lie.
+// addObjects draws how many objects of each type there are and where they lie. Those asked for lie first, while there is
+// room everywhere.
 func (d *draft) addObjects() {
+	d.addAsked()
 	for _, c := range d.room.objects {
-		n, asked := d.pick(c.weight[:]), c.name == d.task.object
-		if asked {
-			n = 1 + d.pick(d.facts.number[familyWords[d.task.family]])
+		if c.name != d.task.object {
+			d.spec.Objects = append(d.spec.Objects, d.layAll(c.name, d.pick(c.weight[:]), 0)...)
 		}
-		o := d.facts.objects[c.name]
-		for i := range n {
-			s := ObjectSpec{ID: thingID(c.name, i), Class: c.name, Traits: o.traits() | Pickupable}
-			if asked || d.r.Float64() >= o.nowhere {
-				d.lay(&s, o, asked)
+	}
+	d.fillVessels()
+}
+
+// addAsked lays the objects that the task asks for. Games in which too few of them are in the open are about half as
+// frequent as chance would have it, so half of those are laid anew.
+func (d *draft) addAsked() {
+	const hidden = 0.45 // of such games, which stay as they are
+	n, need := 1+d.pick(d.facts.number[familyWords[d.task.family]]), 1
+	if d.task.family == PickTwo {
+		need = 2
+	}
+	objects := d.layAll(d.task.object, n, need)
+	if d.inTheOpen(objects) < need && d.r.Float64() >= hidden {
+		d.empty()
+		objects = d.layAll(d.task.object, n, need)
+	}
+	d.spec.Objects = append(d.spec.Objects, objects...)
+}
+
+// empty makes room in all receptacles.
+func (d *draft) empty() {
+	for i := range d.receptacle {
+		d.receptacle[i].full = false
+	}
+	clear(d.full)
+}
+
+// inTheOpen counts the objects that lie in no drawer and no cabinet.
+func (d *draft) inTheOpen(objects []ObjectSpec) int {
+	n := 0
+	shut := func(in string) bool { return strings.HasPrefix(in, "drawer") || strings.HasPrefix(in, "cabinet") }
+	for _, o := range objects {
+		if len(o.In) > 0 && !slices.ContainsFunc(o.In, shut) {
+			n++
+		}
+	}
+	return n
+}
+
+// layAll makes n objects of a type and lays them; need of them at least can be found.
+func (d *draft) layAll(class string, n, need int) []ObjectSpec {
+	o := d.facts.objects[class]
+	asked := class == d.task.object
+	objects := make([]ObjectSpec, n)
+	for i := range objects {
+		s := &objects[i]
+		*s = ObjectSpec{ID: thingID(class, i), Class: class, Traits: o.traits() | Pickupable}
+		if n-i <= need || d.r.Float64() >= o.nowhere {
+			d.lay(s, o, asked)
+			need--
+		}
+	}
+	return objects
+}
+
+// fillVessels moves some things into vessels, those that the task asks for excepted. They lie where the vessel does.
+func (d *draft) fillVessels() {
+	for _, v := range d.spec.Objects {
+		inside := d.facts.inside[v.Class]
+		if len(inside) == 0 || len(v.In) == 0 {
+			continue
+		}
+		class, share := "", 0.0
+		for i := range d.spec.Objects {
+			o := &d.spec.Objects[i]
+			if o.Class != class {
+				class, share = o.Class, inside[o.Class]
 			}
-			d.spec.Objects = append(d.spec.Objects, s)
+			if share > 0 && class != d.task.object && o.ID != v.ID && d.r.Float64() < share {
+				o.In, o.At, o.Inside = slices.Clone(v.In), slices.Clone(v.At), append(o.Inside, v.ID)
+			}
 		}
 	}
 }
@@ -310,15 +381,11 @@ func (o *objectFacts) traits() Traits {
 	return t
 }
 
-// lay puts an object into a receptacle, or two that overlap.
+// lay puts an object into a receptacle, or several that overlap.
 func (d *draft) lay(s *ObjectSpec, o *objectFacts, asked bool) {
 	d.weights = d.weights[:0]
 	for _, w := range o.in {
-		weight := 0.0
-		if n := d.stands[w.receptacle]; n > 0 && (!asked || d.task.mayStartIn(w.receptacle)) {
-			weight = float64(n) * d.weigh(w)
-		}
-		d.weights = append(d.weights, weight)
+		d.weights = append(d.weights, d.weigh(w, asked))
 	}
 	i := d.pick(d.weights)
 	if i < 0 {
@@ -334,19 +401,27 @@ func (d *draft) lay(s *ObjectSpec, o *objectFacts, asked bool) {
 	}
 	in := o.in[i].receptacle
 	r := d.one(in)
-	s.In = append(s.In, d.spec.Receptacles[r].ID)
 	s.At = append(s.At, placeID(d.receptacle[r].place))
+	d.putIn(s, r)
 	if asked && in == "fridge" {
 		s.Condition |= Cool // as in the released games
 	}
 	for _, t := range d.facts.twice {
-		if t.a != in || d.stands[t.b] == 0 || d.r.Float64() >= t.share || asked && !d.task.mayStartIn(t.b) {
+		if t.a != in || d.stands[t.b] == d.full[t.b] || d.r.Float64() >= t.share || asked && !d.task.mayStartIn(t.b) {
 			continue
 		}
 		if also := d.one(t.b); also != r {
-			s.In = append(s.In, d.spec.Receptacles[also].ID)
-			return
+			d.putIn(s, also)
 		}
+	}
+}
+
+func (d *draft) putIn(s *ObjectSpec, receptacle int) {
+	s.In = append(s.In, d.spec.Receptacles[receptacle].ID)
+	c := &d.receptacle[receptacle]
+	if d.facts.single[c.class] {
+		c.full = true
+		d.full[c.class]++
 	}
 }
 
