@@ -30,11 +30,14 @@ func (s *State) commands() []episode.Action {
 	return slices.Clip(s.appendCommands(make([]episode.Action, 0, s.aboutAdmissible())))
 }
 
-// aboutAdmissible is a little more than the number of admissible actions, unless there is much to slice.
+// aboutAdmissible is the number of admissible actions, unless there is much to slice or to switch.
 func (s *State) aboutAdmissible() int {
-	n := len(s.text.goTo) + 6
+	n := len(s.text.goTo) + 6 // help, inventory, look, examining and treating what is held, a lamp
 	for _, r := range s.text.here[s.location] {
-		n += 3
+		n++ // to open or to close it, or to put something in it; examining it stands for going to it
+		if s.held >= 0 || !s.reach(int(r)) {
+			continue
+		}
 		for _, x := range s.sets.in(&s.game.layout, int(r)) {
 			n += bits.OnesCount64(x)
 		}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unique"
 )
+
+// mostOfAKind is how many objects, receptacles, locations and classes a game may have, since what an episode takes grows
+// with their products. A released game has at most 54 receptacles, 61
+// locations and fewer than a hundred objects.
+const mostOfAKind = 1024
 
 // compiler turns a spec into a game. Its maps go from lower-case mangled ids to numbers.
 type compiler struct {
@@ -54,8 +58,8 @@ func (c *compiler) check() error {
 		return fmt.Errorf("a goal of %v cannot ask for a lamp", s.Goal.Family)
 	case s.Wording >= wordings:
 		return fmt.Errorf("no such wording: %v", s.Wording)
-	case len(s.Objects) > math.MaxInt16 || len(s.Receptacles) > math.MaxInt16:
-		return fmt.Errorf("%d objects and %d receptacles: more than %d of a kind", len(s.Objects), len(s.Receptacles), math.MaxInt16)
+	case len(s.Objects) > mostOfAKind || len(s.Receptacles) > mostOfAKind:
+		return fmt.Errorf("%d objects and %d receptacles: more than %d of a kind", len(s.Objects), len(s.Receptacles), mostOfAKind)
 	}
 	return nil
 }
@@ -131,8 +135,8 @@ func (c *compiler) listLocations() error {
 			}
 		}
 	}
-	if len(c.g.Locations) > math.MaxInt16 {
-		return fmt.Errorf("%d locations: more than %d", len(c.g.Locations), math.MaxInt16)
+	if len(c.g.Locations) > mostOfAKind {
+		return fmt.Errorf("%d locations: more than %d", len(c.g.Locations), mostOfAKind)
 	}
 	clear(c.locations)
 	if err := sortByID(c, c.g.Locations, c.locations, func(l Location) string { return l.ID }); err != nil {
@@ -203,8 +207,8 @@ func (c *compiler) listClasses() error {
 			return fmt.Errorf("object %s: class %s is one of receptacles", o.ID, o.Class)
 		}
 	}
-	if len(spelled) > math.MaxInt16 {
-		return fmt.Errorf("%d classes: more than %d", len(spelled), math.MaxInt16)
+	if len(spelled) > mostOfAKind {
+		return fmt.Errorf("%d classes: more than %d", len(spelled), mostOfAKind)
 	}
 	for _, key := range slices.Sorted(maps.Keys(spelled)) {
 		c.classes[key] = Class(len(c.g.Classes))

@@ -9,15 +9,21 @@ import (
 	"testing"
 )
 
-// dataDir is the folder with the released games, packed, and with recordings of the original engine.
-func dataDir(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("SKILLMASTER_DATA")
+func findData() (dir string, err error) {
+	dir = os.Getenv("SKILLMASTER_DATA")
 	if dir == "" {
 		_, file, _, _ := runtime.Caller(0)
 		dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", "data")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "alfworld")); err != nil {
+	_, err = os.Stat(filepath.Join(dir, "alfworld"))
+	return dir, err
+}
+
+// dataDir is the folder with the released games, packed, and with recordings of the original engine.
+func dataDir(t testing.TB) string {
+	t.Helper()
+	dir, err := findData()
+	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("the released games are needed in CI: %v (set SKILLMASTER_DATA)", err)
 		}

@@ -327,8 +327,8 @@ func mangle(id string) (string, error) {
 
 // isID tells whether problem files can hold the id, raw or mangled.
 func isID(id string) bool {
-	for _, c := range []byte(id) {
-		if c <= ' ' || c > '~' || strings.IndexByte(`();"?`, c) >= 0 {
+	for i := range len(id) {
+		if kindOf[id[i]] != letter || id[i] == '?' {
 			return false
 		}
 	}

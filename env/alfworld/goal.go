@@ -15,20 +15,32 @@ type expression struct {
 	list []expression
 }
 
-// Limits of a goal; the released ones have seven levels and at most eight conditions.
+// Limits of a goal; the released ones have seven levels, at most eight conditions and some fifty words.
 const (
 	deepest   = 32
 	mostAtoms = 64
+	longest   = 4096 // bytes
 )
+
+// goal reads the expression of a goal.
+func (w *wordReader) goal() (expression, error) {
+	limited := wordReader{text: w.text[:min(w.at+longest, len(w.text))], at: w.at}
+	e, err := limited.expression(0)
+	if err != nil && limited.at == len(limited.text) && len(limited.text) < len(w.text) {
+		err = fmt.Errorf("it has more than %d bytes", longest)
+	}
+	w.at = limited.at
+	return e, err
+}
 
 // expression reads one; depth is the number of lists around it.
 func (w *wordReader) expression(depth int) (expression, error) {
 	word := w.next()
 	switch {
-	case word == "" || word == ")":
-		return expression{}, fmt.Errorf("got %s, want an expression", orEnd(word))
-	case word != "(":
+	case isWord(word):
 		return expression{word: strings.ToLower(word)}, nil
+	case word != "(":
+		return expression{}, fmt.Errorf("got %s, want an expression", orEnd(word))
 	case depth == deepest:
 		return expression{}, fmt.Errorf("lists are nested more than %d deep", deepest)
 	}

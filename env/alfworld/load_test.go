@@ -254,6 +254,13 @@ func FuzzPacked(f *testing.F) {
 	f.Add(packed(f, kitchens(f, "valid_seen/"+kitchenTask+"/trial_1")))
 	f.Add(gz(`{"id":"s/a/1","task":"t.","pddl_problem":""}`))
 	f.Add([]byte{0x1f, 0x8b})
+	for _, r := range seedGames(f) {
+		line, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(gz(string(line)))
+	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		got, err := readPacked(t.Context(), bytes.NewReader(file), nil)
 		if err != nil {

@@ -2,15 +2,18 @@ package alfworld
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Game files are JSON objects that consist of one or three long texts and little else. encoding/json goes over a text
 // several times; cutText goes over it once, and decoding the little that is left is then quick.
 
 // cutText takes the text of a key out of a JSON object and leaves an empty one in its place; object is not changed. It
-// returns false, with the object as it is, if it cannot: decode all of it then. It does not judge the object: what it
-// leaves has still to be decoded, and must have nothing but the empty text under the key.
+// returns false, with the object as it is, if it cannot: decode all of it then. It does not judge the object, and may cut
+// a text out of something inside it: what it leaves has still to be decoded, and must have the empty text under the key.
 func cutText(object []byte, key string) (rest []byte, text string, ok bool) {
 	_, behind, found := bytes.Cut(object, []byte(`"`+key+`"`)) // no text can hold this: it would escape the quotes
 	behind, colon := bytes.CutPrefix(bytes.TrimLeft(behind, " \t\r\n"), []byte(":"))
@@ -82,7 +85,9 @@ func plain(b []byte) bool {
 	return true
 }
 
-// decodeAround decodes a JSON object with decode, the texts of some keys apart; each goes where its key points.
+// decodeAround decodes a JSON object with decode, the texts of some keys apart; each goes where its key points. The texts
+// that are cut out hold no line feeds, so that lines stay what they are. A key that is given twice, in any case, is an
+// error.
 func decodeAround(object []byte, texts map[string]*string, decode func([]byte) error) error {
 	rest, apart := object, map[string]string{}
 	for _, key := range []string{"pddl_problem", "pddl_domain", "grammar"} {
@@ -93,14 +98,71 @@ func decodeAround(object []byte, texts map[string]*string, decode func([]byte) e
 			rest, apart[key] = r, text
 		}
 	}
+	members, err := membersOf(rest)
+	if err != nil {
+		return err
+	}
+	for key := range apart {
+		if string(members[key]) != `""` || bytes.Count(rest, []byte(`"`+key+`"`)) > 1 {
+			return decode(object) // what was cut out may have been inside something else
+		}
+	}
 	if err := decode(rest); err != nil {
 		return err
 	}
 	for key, text := range apart {
-		if *texts[key] != "" { // the key is there twice
-			return decode(object)
-		}
 		*texts[key] = text
 	}
 	return nil
+}
+
+// encodingError is a place where a text is not UTF-8.
+type encodingError struct {
+	at   int
+	what string
+}
+
+func (e *encodingError) Error() string { return e.what }
+
+// checkUTF8 returns an encodingError for what decoding would pass over.
+func checkUTF8(text []byte) error {
+	switch {
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
+		return &encodingError{0, "it begins with a byte-order mark (save it as UTF-8 without one)"}
+	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")):
+		return &encodingError{0, "it is UTF-16 (save it as UTF-8)"}
+	}
+	if at := bytes.IndexByte(text, 0); at >= 0 {
+		return &encodingError{at, "it holds a zero byte: it is no text, or not UTF-8"}
+	}
+	if utf8.Valid(text) {
+		return nil
+	}
+	at := 0
+	for r, size := utf8.DecodeRune(text); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRune(text[at:]) {
+		at += size
+	}
+	return &encodingError{at, "it is not UTF-8 (save it as UTF-8)"}
+}
+
+// membersOf are the keys of an object and their values. What is no object has none: decoding it will say so.
+func membersOf(object []byte) (map[string]json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	members, folded := map[string]json.RawMessage{}, map[string]bool{}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return members, nil //nolint:nilerr // see above
+	}
+	for d.More() {
+		t, err := d.Token()
+		key, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			break
+		}
+		if folded[strings.ToLower(key)] {
+			return nil, fmt.Errorf("key %.60q is given twice", key)
+		}
+		members[key], folded[strings.ToLower(key)] = value, true
+	}
+	return members, nil
 }

@@ -2,6 +2,8 @@ package alfworld
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,7 +28,8 @@ func TestTextsApartEqualTextsWithin(t *testing.T) {
 		"bare newline":   "{\"grammar\":\"a\nb\"}",
 		"unclosed":       `{"grammar":"abc`,
 		"half an escape": `{"grammar":"abc\`,
-		"twice":          `{"grammar":"a","grammar":"b"}`,
+		"inside":         `{"x":{"grammar":"a"}}`,
+		"inside before":  `{"x":{"grammar":"a"},"grammar":""}`,
 		"as a value":     `{"x":"grammar","grammar":"a"}`,
 		"escaped key":    `{"x":"\"grammar\":\"no\"","grammar":"a"}`,
 		"nothing behind": `{"grammar"`,
@@ -41,32 +44,42 @@ func TestTextsApartEqualTextsWithin(t *testing.T) {
 	}
 }
 
+// TestDecodingRefuses is of what decoding by itself would pass over.
+func TestDecodingRefuses(t *testing.T) {
+	for object, want := range map[string]string{
+		`{"grammar":"a","grammar":"b"}`:               `"grammar" is given twice`,
+		`{"grammar":"a","grammar":""}`:                `"grammar" is given twice`,
+		`{"grammar":"a","Grammar":"b"}`:               `"Grammar" is given twice`,
+		`{"solvable":true,"solvable":false}`:          `"solvable" is given twice`,
+		"\xef\xbb\xbf{}":                              "byte-order mark",
+		"\xff\xfe{\x00}\x00":                          "UTF-16",
+		"\xfe\xff\x00{\x00}":                          "UTF-16",
+		"{\x00}\x00":                                  "zero byte",
+		"{\n\"grammar\":\"caf\xe9\"}":                 "line 2: it is not UTF-8",
+		"{\"x\":\"\ufffd\",\n\"grammar\":\"\xe9\"}":   "line 2: it is not UTF-8",
+		"{\n\n\"solvable\":\"yes\"}":                  "line 3",
+		"{\n\n\"grammar\":\"a\",\n\"walkthrough\":1}": "line 4",
+	} {
+		var f gameFile
+		if err := f.decode([]byte(object)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want one with %q", object, err, want)
+		}
+	}
+}
+
 func FuzzTextsApart(f *testing.F) {
 	f.Add(`{"pddl_domain":"(define\n)","grammar":"say \"a\\b\"\t\/","pddl_problem" : "x","solvable":true}`)
 	f.Add(`{"x":"\"grammar\":\"no\"","grammar":"a"}`)
+	f.Add(`{"x":{"grammar":"no"},"grammar":"a"}`)
+	f.Add(`{"x":{"grammar":"no"}}`)
 	f.Fuzz(func(t *testing.T, object string) {
 		apart, whole, apartErr, wholeErr := decodeBoth(object)
-		if apartErr == nil && wholeErr == nil && apart.texts() != whole.texts() && !nests(object) {
-			t.Errorf("%q: got %q, want %q", object, apart.texts(), whole.texts())
+		if apartErr == nil && (wholeErr != nil || apart.texts() != whole.texts()) {
+			t.Errorf("%q: got %q, want %q, %v", object, apart.texts(), whole.texts(), wholeErr)
 		}
-		if apartErr == nil && wholeErr != nil {
-			t.Errorf("%q: decodes apart, but %v", object, wholeErr)
+		if passedOver := []string{"given twice", "byte-order", "UTF"}; wholeErr == nil && apartErr != nil &&
+			!slices.ContainsFunc(passedOver, func(s string) bool { return strings.Contains(apartErr.Error(), s) }) {
+			t.Errorf("%q: decodes whole, but %v", object, apartErr)
 		}
 	})
-}
-
-// nests tells whether an object may have its texts anywhere but at the top, or in another case, where the two ways may
-// differ.
-func nests(object string) bool {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(object), &keys); err != nil {
-		return true
-	}
-	for key, value := range keys {
-		exact := key == "pddl_domain" || key == "grammar" || key == "pddl_problem"
-		if !exact || value[0] != '"' {
-			return true
-		}
-	}
-	return false
 }

@@ -131,6 +131,9 @@ func (ls layers) readAnnotations(id string) ([]string, error) {
 		Turk turkData `json:"turk_annotations"`
 	}
 	if err == nil {
+		err = atLine(b, checkUTF8(b))
+	}
+	if err == nil {
 		err = atLine(b, json.Unmarshal(b, &data))
 	}
 	if err != nil {
@@ -143,19 +146,34 @@ func (ls layers) readAnnotations(id string) ([]string, error) {
 	return said, nil
 }
 
-// atLine says in which line of a text it is no JSON.
+// atLine says in which line of a text it is no JSON, or other JSON than is wanted, or not UTF-8.
 func atLine(text []byte, err error) error {
-	if s := (*json.SyntaxError)(nil); errors.As(err, &s) {
-		at := min(int(s.Offset), len(text))
-		return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:at], []byte("\n")), err)
+	var (
+		syntax   *json.SyntaxError
+		kind     *json.UnmarshalTypeError
+		encoding *encodingError
+		at       int
+	)
+	switch {
+	case errors.As(err, &syntax):
+		at = int(syntax.Offset)
+	case errors.As(err, &kind):
+		at = int(kind.Offset)
+	case errors.As(err, &encoding):
+		at = encoding.at
+	default:
+		return err
 	}
-	return err
+	return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(at, len(text))], []byte("\n")), err)
 }
 
 // decode passes over fields it does not know: the original engine does, and files may have some.
 func (f *gameFile) decode(b []byte) error {
+	if err := checkUTF8(b); err != nil {
+		return atLine(b, err)
+	}
 	texts := map[string]*string{"pddl_domain": &f.Domain, "grammar": &f.Grammar, "pddl_problem": &f.Problem}
-	return decodeAround(b, texts, func(b []byte) error { return json.Unmarshal(b, f) })
+	return decodeAround(b, texts, func(b []byte) error { return atLine(b, json.Unmarshal(b, f)) })
 }
 
 func (f *gameFile) game(id string, annotations []string, known *wordingMemo) (*Game, error) {

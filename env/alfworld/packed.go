@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // record is one line of a packed file. task_type, pddl_params and the split in the id say again what the problem says;
@@ -47,8 +48,13 @@ func (g *Game) params() params {
 	return p
 }
 
-// longestLine of a packed file, bytes; the longest released game has 110 kB.
-const longestLine = 16 << 20
+// Limits of a packed file. The longest released game has 110 kB, the largest split 3,553 games. Reading holds a few lines
+// for each processor.
+const (
+	longestLine = 16 << 20 // bytes
+	mostLines   = 1 << 20
+	mostBroken  = 1000 // then reading stops: this is no file of games
+)
 
 func readPackedFile(ctx context.Context, path string, w watch) (found, error) {
 	f, err := os.Open(path)
@@ -72,6 +78,7 @@ func readPacked(ctx context.Context, r io.Reader, w watch) (found, error) {
 	lines := make(chan packedLine, 2*runtime.GOMAXPROCS(0))
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	count := counter{watch: w}
+	var broken atomic.Int64
 	var mu sync.Mutex
 	var all []outcome
 	var wait sync.WaitGroup
@@ -80,6 +87,9 @@ func readPacked(ctx context.Context, r io.Reader, w watch) (found, error) {
 			for l := range lines {
 				o := readLine(l)
 				buffers.Put(&l.text)
+				if o.err != nil {
+					broken.Add(1)
+				}
 				mu.Lock()
 				for len(all) <= l.number {
 					all = append(all, outcome{})
@@ -90,7 +100,7 @@ func readPacked(ctx context.Context, r io.Reader, w watch) (found, error) {
 			}
 		})
 	}
-	err = splitLines(ctx, z, lines, &buffers)
+	err = splitLines(ctx, z, lines, &buffers, &broken)
 	close(lines)
 	wait.Wait()
 	got := gather(all)
@@ -114,7 +124,7 @@ func packedWording(path string) Wording {
 	}
 	line, err := bufio.NewReader(io.LimitReader(z, longestLine)).ReadBytes('\n')
 	var r record
-	if err != nil || decodeAround(line, map[string]*string{"pddl_problem": &r.Problem}, r.decode) != nil {
+	if err != nil || r.read(line) != nil {
 		return Move
 	}
 	w, err := r.wording()
@@ -130,23 +140,32 @@ type packedLine struct {
 	text   []byte
 }
 
-func splitLines(ctx context.Context, r io.Reader, lines chan<- packedLine, buffers *sync.Pool) error {
+func splitLines(ctx context.Context, r io.Reader, lines chan<- packedLine, buffers *sync.Pool, broken *atomic.Int64) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 1<<18), longestLine)
 	n := 0
 	for ; ctx.Err() == nil && s.Scan(); n++ {
+		if n == mostLines || broken.Load() >= mostBroken {
+			return fmt.Errorf("line %d: reading stops after %d lines, %d of them broken (is this a file of games?)", n+1, n, broken.Load())
+		}
 		b := *buffers.Get().(*[]byte)
 		lines <- packedLine{n, append(b[:0], s.Bytes()...)}
 	}
-	if err := s.Err(); err != nil {
+	switch err := s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d: it has more than %d MB: no game is as long", n+1, longestLine>>20)
+	case err != nil:
 		return fmt.Errorf("line %d: %w (is the file complete?)", n+1, err)
+	case n == 0 && ctx.Err() == nil:
+		return errors.New("there is no game in it")
+	default:
+		return nil
 	}
-	return nil
 }
 
 func readLine(l packedLine) outcome {
 	var r record
-	if err := decodeAround(l.text, map[string]*string{"pddl_problem": &r.Problem}, r.decode); err != nil {
+	if err := r.read(l.text); err != nil {
 		return outcome{err: fmt.Errorf("line %d: %w", l.number+1, err)}
 	}
 	g, err := r.game()
@@ -155,6 +174,13 @@ func readLine(l packedLine) outcome {
 		o.err = fmt.Errorf("line %d: %w", l.number+1, o.err)
 	}
 	return o
+}
+
+func (r *record) read(line []byte) error {
+	if err := checkUTF8(line); err != nil {
+		return err
+	}
+	return decodeAround(line, map[string]*string{"pddl_problem": &r.Problem}, r.decode)
 }
 
 // decode is strict: a field that is not known is an error, as is anything behind the object.

@@ -11,7 +11,8 @@ var ErrUnsupported = errors.New("unsupported task type")
 
 // ReadProblem reads the problem text of a game (pddl_problem, initial_state.pddl) that belongs to the released domain.
 // It fills the goal, the start, receptacles, objects and can-contain pairs of the Spec; the rest is not in the text.
-// Errors name the line. Text that is no such problem is an error whatever it is, and reading ends with the text.
+// Errors name the line. Text that is no such problem is an error whatever it is, and what reading takes is a small
+// multiple of the text, whatever it says.
 func ReadProblem(text string) (Spec, error) {
 	p := problemReader{
 		words: wordReader{text: text}, spelled: make(map[string]*symbol, 512), symbols: make(map[string]*symbol, 512),
@@ -23,7 +24,34 @@ func ReadProblem(text string) (Spec, error) {
 	return p.spec()
 }
 
-// wordReader splits text into parentheses and words; ";" starts a comment that ends with the line.
+// mostIDs is how many a problem may declare; a released one has 362 at most.
+const mostIDs = 1 << 14
+
+// byteKind is what a byte of a problem's text is part of. The zero byteKind is that of bytes no such text has: control
+// characters, quotes, and all that is not ASCII.
+type byteKind uint8
+
+const (
+	stray byteKind = iota
+	letter
+	blank
+	parenthesis
+	semicolon
+)
+
+var kindOf = func() (kinds [256]byteKind) {
+	for c := '!'; c <= '~'; c++ {
+		kinds[c] = letter
+	}
+	for _, c := range " \t\n\v\f\r" {
+		kinds[c] = blank
+	}
+	kinds['('], kinds[')'], kinds[';'], kinds['"'] = parenthesis, parenthesis, semicolon, stray
+	return kinds
+}()
+
+// wordReader splits text into parentheses and words; ";" starts a comment that ends with the line. A stray byte is a
+// word by itself.
 type wordReader struct {
 	text string
 	at   int // behind the last word
@@ -32,25 +60,27 @@ type wordReader struct {
 // next is "" at the end of the text.
 func (w *wordReader) next() string {
 	for w.at < len(w.text) {
-		c := w.text[w.at]
-		switch {
-		case c == ';':
+		start := w.at
+		switch kindOf[w.text[start]] {
+		case blank:
+			w.at++
+		case semicolon:
 			w.comment()
-		case c <= ' ':
-			w.at++
-		case c == '(' || c == ')':
-			w.at++
-			return w.text[w.at-1 : w.at]
-		default:
-			start := w.at
-			for w.at < len(w.text) && w.text[w.at] > ' ' && w.text[w.at] != '(' && w.text[w.at] != ')' && w.text[w.at] != ';' {
+		case letter:
+			for w.at++; w.at < len(w.text) && kindOf[w.text[w.at]] == letter; {
 				w.at++
 			}
+			return w.text[start:w.at]
+		case parenthesis, stray:
+			w.at++
 			return w.text[start:w.at]
 		}
 	}
 	return ""
 }
+
+// isWord tells words from parentheses, stray bytes and the end.
+func isWord(word string) bool { return word != "" && kindOf[word[0]] == letter }
 
 func (w *wordReader) comment() {
 	if n := strings.IndexByte(w.text[w.at:], '\n'); n >= 0 {
@@ -155,7 +185,7 @@ func (p *problemReader) problem() error {
 	if err := p.words.expect("(", "define", "(", "problem"); err != nil {
 		return err
 	}
-	if name := p.words.next(); name == "" || name == "(" || name == ")" {
+	if name := p.words.next(); !isWord(name) {
 		return fmt.Errorf("got %s, want the problem's name", orEnd(name))
 	}
 	if err := p.words.expect(")", "(", ":domain", "alfred", ")", "(", ":objects"); err != nil {
@@ -174,7 +204,7 @@ func (p *problemReader) problem() error {
 		return err
 	}
 	var err error
-	if p.goal, err = p.words.expression(0); err != nil {
+	if p.goal, err = p.words.goal(); err != nil {
 		return fmt.Errorf("in :goal: %w", err)
 	}
 	if err := p.words.expect(")", ")"); err != nil {
@@ -209,6 +239,12 @@ func (p *problemReader) declarations() error {
 			}
 			pending = pending[:0]
 		default:
+			if !isID(word) {
+				return fmt.Errorf("got %s, want an id", orEnd(word))
+			}
+			if len(pending)+len(p.symbols) == mostIDs {
+				return fmt.Errorf("more than %d ids", mostIDs)
+			}
 			pending = append(pending, word)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"skillmaster/episode"
 )
 
 func TestProblemRoundTrip(t *testing.T) {
@@ -128,6 +130,9 @@ func FuzzReadProblem(f *testing.F) {
 	f.Add(g.Problem())
 	f.Add("(define (problem p) (:domain alfred) (:objects a - agent l - location) (:init (atLocation a l)) (:goal (and)))")
 	f.Add(strings.Repeat("(", 1000))
+	for _, r := range seedGames(f) {
+		f.Add(r.Problem)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ReadProblem(text)
 		if err != nil {
@@ -145,12 +150,12 @@ func FuzzReadProblem(f *testing.F) {
 		if err != nil || h.Problem() != g.Problem() {
 			t.Fatalf("what was written reads as another game (%v)\n%s\n%s", err, g.Problem(), h.Problem())
 		}
-		s0 := g.NewState(Move)
-		for range 3 {
-			as := s0.Admissible()
-			if _, ok := s0.Step(string(as[len(as)-1])); !ok {
-				t.Fatalf("%q is listed and not accepted", as[len(as)-1])
-			}
+		if len(g.Objects) == 0 || len(g.Receptacles) == 0 {
+			return
+		}
+		d := duel{state: g.NewState(Move), ref: newReference(g.Problem(), g.Task, g.Goal, Move), seen: map[string]int{}}
+		if err := d.play(episode.Seed(len(text)).Rand(), 5); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

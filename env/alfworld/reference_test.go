@@ -343,7 +343,7 @@ func (m *reference) lamp() bool {
 }
 
 // problems are one in so many games of a released split, as text.
-func problems(t *testing.T, split string, every int) []record {
+func problems(t testing.TB, split string, every int) []record {
 	t.Helper()
 	file, err := os.Open(dataFile(t, split+packedSuffix))
 	if err != nil {
@@ -373,6 +373,16 @@ func problems(t *testing.T, split string, every int) []record {
 	return rs
 }
 
+// seedGames are a few released games to start fuzzing from, where they are at hand.
+func seedGames(f *testing.F) []record {
+	f.Helper()
+	if _, err := findData(); err != nil {
+		f.Logf("no released games among the seeds: %v", err)
+		return nil
+	}
+	return problems(f, "valid_unseen", 50)
+}
+
 // duel plays a game in the engine and in the reference side by side, and counts what happened.
 type duel struct {
 	state *State
@@ -382,7 +392,7 @@ type duel struct {
 
 // step takes an action in both and compares all there is to see.
 func (d *duel) step(action string) error {
-	do, want := d.ref.commands()[action]
+	do, want := d.ref.commands()[strings.Trim(action, " ")]
 	answer := "Nothing happens."
 	if want {
 		answer = do()

@@ -370,12 +370,23 @@ func FuzzAction(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	games := []*Game{g}
 	for _, a := range []string{"go to fridge 1", "take apple 1 from countertop 1", "move apple 1 to fridge 1", "put x in/on y", "slice a with b", " look ", "examine ", "heat apple 1 with microwave 1\x00"} {
 		f.Add(a, uint64(1))
 	}
+	for i, r := range seedGames(f) {
+		g, err := r.game()
+		if err != nil {
+			f.Fatal(err)
+		}
+		games = append(games, g)
+		for _, a := range g.Walkthrough {
+			f.Add(a, uint64(i+1))
+		}
+	}
 	f.Fuzz(func(t *testing.T, action string, seed uint64) {
 		for _, w := range []Wording{Move, Put} {
-			s := g.NewState(w)
+			s := games[seed%uint64(len(games))].NewState(w)
 			walk(s, episode.Seed(seed).Rand(), 5, func(episode.Action) {})
 			before := fmt.Sprint(s.sets, s.location, s.held)
 			listed := slices.Contains(s.Admissible(), episode.Action(strip(action)))
