@@ -132,7 +132,7 @@ type envRound struct {
 type envPlay struct {
 	steps, successes                 int64
 	opening, playing, forking        float64
-	before, opened, played, forked   float64 // on the heap
+	before, opened, played           float64 // on the heap
 	allocations, allocated, fromFork float64
 	forks                            bool
 }

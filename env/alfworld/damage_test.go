@@ -26,7 +26,7 @@ func cuts(n int) (at []int) {
 	if raceDetector {
 		near, stride = 150, 997
 	}
-	for i := 0; i < n; i++ {
+	for i := range n {
 		if i < near || i >= n-near || i%stride == 0 {
 			at = append(at, i)
 		}

@@ -98,9 +98,9 @@ func decodeAround(object []byte, texts map[string]*string, decode func([]byte) e
 			rest, apart[key] = r, text
 		}
 	}
-	members, err := membersOf(rest)
-	if err != nil {
-		return err
+	members, twice := membersOf(rest)
+	if twice != "" {
+		return fmt.Errorf("key %.60q is given twice", twice)
 	}
 	for key := range apart {
 		if string(members[key]) != `""` || bytes.Count(rest, []byte(`"`+key+`"`)) > 1 {
@@ -145,12 +145,14 @@ func checkUTF8(text []byte) error {
 	return &encodingError{at, "it is not UTF-8 (save it as UTF-8)"}
 }
 
-// membersOf are the keys of an object and their values. What is no object has none: decoding it will say so.
-func membersOf(object []byte) (map[string]json.RawMessage, error) {
+// membersOf are the keys of an object and their values, and a key that it has twice, in any case; "" if none. What is no
+// object has no members: decoding it will say so.
+func membersOf(object []byte) (members map[string]json.RawMessage, twice string) {
 	d := json.NewDecoder(bytes.NewReader(object))
-	members, folded := map[string]json.RawMessage{}, map[string]bool{}
+	members = map[string]json.RawMessage{}
+	folded := map[string]bool{}
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return members, nil //nolint:nilerr // see above
+		return members, ""
 	}
 	for d.More() {
 		t, err := d.Token()
@@ -160,9 +162,9 @@ func membersOf(object []byte) (map[string]json.RawMessage, error) {
 			break
 		}
 		if folded[strings.ToLower(key)] {
-			return nil, fmt.Errorf("key %.60q is given twice", key)
+			return members, key
 		}
 		members[key], folded[strings.ToLower(key)] = value, true
 	}
-	return members, nil
+	return members, ""
 }

@@ -185,11 +185,18 @@ func (m *reference) handle(o string) string {
 		return "This is a normal " + n + ". In it, you see " + inWordsOf("a ", in) + "."
 	}
 	for _, row := range [][2]string{
-		{"isclean ishot issliced", "This is a hot and clean sliced " + n + "."}, {"isclean iscool issliced", "This is a cool and clean sliced " + n + "."},
-		{"isclean issliced", "This is a clean sliced " + n + "."}, {"ishot issliced", "This is a hot sliced " + n + "."},
-		{"iscool issliced", "This is a cool sliced " + n + "."}, {"isclean ishot", "This is a hot and clean " + n + "."},
-		{"isclean iscool", "This is a cool and clean " + n + "."}, {"ishot", "This is a hot " + n + "."}, {"isclean", "This is a clean " + n + "."},
-		{"iscool", "This is a cold " + n + "."}, {"toggleable istoggled", "This " + n + " is on."}, {"sliceable issliced", "This is a sliced " + n + "."},
+		{"isclean ishot issliced", "This is a hot and clean sliced " + n + "."},
+		{"isclean iscool issliced", "This is a cool and clean sliced " + n + "."},
+		{"isclean issliced", "This is a clean sliced " + n + "."},
+		{"ishot issliced", "This is a hot sliced " + n + "."},
+		{"iscool issliced", "This is a cool sliced " + n + "."},
+		{"isclean ishot", "This is a hot and clean " + n + "."},
+		{"isclean iscool", "This is a cool and clean " + n + "."},
+		{"ishot", "This is a hot " + n + "."},
+		{"isclean", "This is a clean " + n + "."},
+		{"iscool", "This is a cold " + n + "."},
+		{"toggleable istoggled", "This " + n + " is on."},
+		{"sliceable issliced", "This is a sliced " + n + "."},
 	} {
 		if !slices.ContainsFunc(strings.Fields(row[0]), func(p string) bool { return !m.is(p, o, "") }) {
 			return row[1]
