@@ -24,6 +24,6 @@
   (:domain kitchen)
   (:objects ann bob - cook low high mid - shelf egg1 egg2 ham - food egg meat - kind)
   (:init (near ann low) (near bob high) (lies egg1 low) (lies egg2 high) (lies ham mid) (lies egg1 mid)
-         (is egg1 egg) (is egg2 egg) (is ham meat) (door high) (shut high) (odd ham) (unheard-of ham low) (warm ham))
+         (is egg1 egg) (is egg2 egg) (is ham meat) (door high) (shut high) (odd ham) (unheard_of ham low) (warm ham))
   (:goal (exists (?s - shelf) (and (exists (?a ?b - food) (and (lies ?a ?s) (lies ?b ?s) (is ?a egg) (is ?b egg) (not (= ?a ?b))))
     (not (shut ?s))))))

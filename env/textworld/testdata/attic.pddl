@@ -1,0 +1,28 @@
+; Ids as in ALFRED's problems beside plain ones, supertypes as parameters, i and p as objects.
+(define (domain attic)
+  (:requirements :adl :typing)
+  (:types being spot item - object
+          box lamp - item
+          small-box - box)
+  (:predicates (at ?b - being ?s - spot) (in ?i - item ?s - spot) (has ?b - being ?i - item) (inside ?i - item ?j - box)
+    (on ?l - lamp) (opened ?j - box) (seen ?x) (owned ?x))
+  (:action go :parameters (?b - being ?old ?to - spot)
+    :precondition (and (at ?b ?old) (not (= ?old ?to))) :effect (and (not (at ?b ?old)) (at ?b ?to)))
+  (:action take :parameters (?b - being ?i - item ?s - spot)
+    :precondition (and (at ?b ?s) (in ?i ?s)) :effect (and (has ?b ?i) (not (in ?i ?s))))
+  (:action drop :parameters (?b - being ?i - item ?s - spot)
+    :precondition (and (at ?b ?s) (has ?b ?i)) :effect (and (in ?i ?s) (not (has ?b ?i))))
+  (:action open :parameters (?b - being ?j - box)
+    :precondition (and (has ?b ?j) (not (opened ?j))) :effect (and (opened ?j) (forall (?i - item) (when (inside ?i ?j) (and (has ?b ?i) (not (inside ?i ?j)))))))
+  (:action switch :parameters (?b - being ?l - lamp)
+    :precondition (or (has ?b ?l) (exists (?s - spot) (and (at ?b ?s) (in ?l ?s))))
+    :effect (and (when (on ?l) (not (on ?l))) (when (not (on ?l)) (on ?l)) (seen ?l)))
+  (:action look :parameters (?b - being) :precondition () :effect (seen ?b)))
+(define (problem rain)
+  (:domain attic)
+  (:objects i - being p floor_minus_end - spot shelf_bar__plus_01_dot_50 shelf_bar__minus_02 chest_bar_1_bar_washbasin - spot
+    box_bar_b box_bar_a - box tin_bar_1 - small-box lamp_bar_9 lamp_bar_10 - lamp key book_comma_red - item)
+  (:init (at i p) (owned p) (owned floor_minus_end) (owned shelf_bar__minus_02) (owned shelf_bar__plus_01_dot_50)
+    (owned chest_bar_1_bar_washbasin) (in box_bar_a p) (in box_bar_b shelf_bar__minus_02) (in lamp_bar_9 p) (in lamp_bar_10 shelf_bar__plus_01_dot_50)
+    (in book_comma_red floor_minus_end) (inside tin_bar_1 box_bar_a) (inside key tin_bar_1) (on lamp_bar_10))
+  (:goal (and (has i key) (exists (?l - lamp) (and (on ?l) (in ?l chest_bar_1_bar_washbasin))))))
