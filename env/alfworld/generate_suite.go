@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"skillmaster/episode"
 )
@@ -29,7 +30,7 @@ var defaultSplits = map[string]int{"train": 4096, "probe": 256, "gate": 256, "va
 // NewGenerated returns a suite of generated games. Tasks have ids like "gen/train/pick_two_obj_and_place-pen-None-desk/17"
 // that say what the task is as the released folders do; games are made when they are opened.
 func NewGenerated(o GeneratedOptions) (*Suite, error) {
-	g := generator{o: o, prefix: "gen"}
+	g := generator{o: o, prefix: "gen", recent: map[string]*Game{}}
 	if g.o.Splits == nil {
 		g.o.Splits = defaultSplits
 	}
@@ -56,10 +57,41 @@ func NewGenerated(o GeneratedOptions) (*Suite, error) {
 	return NewSuite(&g, o.Play), nil
 }
 
-// generator is a source that makes its games. It keeps none.
+// generator is a source that makes its games. It keeps the last few, for what is played in groups, advised on and
+// learnt from is the same game again and again.
 type generator struct {
 	o      GeneratedOptions
 	prefix string // of all ids: names the options that the games depend on
+
+	mu     sync.Mutex
+	recent map[string]*Game
+	oldest []string // ids of recent, in the order in which they came
+}
+
+// mostRecent is the number of games that a generator keeps, about 50 kB each.
+const mostRecent = 128
+
+// known returns a game that is kept, or nil.
+func (g *generator) known(id string) *Game {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.recent[id]
+}
+
+// keep returns the game that is kept under the id of a game just made: that one, or the one of whoever was faster.
+func (g *generator) keep(made *Game) *Game {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first := g.recent[made.ID]; first != nil {
+		return first
+	}
+	if len(g.oldest) == mostRecent {
+		delete(g.recent, g.oldest[0])
+		g.oldest = g.oldest[1:]
+	}
+	g.recent[made.ID] = made
+	g.oldest = append(g.oldest, made.ID)
+	return made
 }
 
 func (g *generator) check() error {
@@ -119,6 +151,9 @@ func (g *generator) draft(split string, i int) (d *draft, id string) {
 
 // Game implements Source.
 func (g *generator) Game(id string) (*Game, error) {
+	if made := g.known(id); made != nil {
+		return made, nil
+	}
 	parts := strings.Split(id, "/")
 	if len(parts) != 4 || parts[0] != g.prefix {
 		return nil, fmt.Errorf("%w: %s is not a generated game of this suite", ErrNoGame, id)
@@ -131,5 +166,9 @@ func (g *generator) Game(id string) (*Game, error) {
 	if made != id {
 		return nil, fmt.Errorf("%w: %s; its number is that of %s", ErrNoGame, id, made)
 	}
-	return d.game(id)
+	game, err := d.game(id)
+	if err != nil {
+		return nil, err
+	}
+	return g.keep(game), nil
 }

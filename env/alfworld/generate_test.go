@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"skillmaster/env/envtest"
@@ -204,6 +205,50 @@ func TestGeneratedSuite(t *testing.T) {
 	if _, err := s.Tasks("test"); err == nil || !strings.Contains(err.Error(), "gate, probe, report, train, valid") {
 		t.Errorf("an unknown split gives error %v, want one that names those there are", err)
 	}
+}
+
+// TestGeneratorKeepsTheLastGames asks for more games than are kept, from two goroutines.
+func TestGeneratorKeepsTheLastGames(t *testing.T) {
+	n := mostRecent + 20
+	s, err := NewGenerated(GeneratedOptions{Splits: map[string]int{"train": n}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := everyTask(t, s, "train", 1)
+	games := [2][]*Game{make([]*Game, n), make([]*Game, n)}
+	var group sync.WaitGroup
+	for k := range games {
+		group.Go(func() {
+			for i, task := range tasks {
+				games[k][i], _ = s.Game(task.ID) // nil is found below
+			}
+		})
+	}
+	group.Wait()
+	for i, task := range tasks {
+		a, b := games[0][i], games[1][i]
+		if a == nil || b == nil || a.ID != task.ID || !reflect.DeepEqual(a.Spec(), b.Spec()) {
+			t.Fatalf("task %s is two games", task.ID)
+		}
+		again, err := s.Game(task.ID)
+		if err != nil || !reflect.DeepEqual(again.Spec(), a.Spec()) {
+			t.Fatalf("task %s, asked for again: another game, %v", task.ID, err)
+		}
+	}
+	last := tasks[n-1].ID
+	if a, _ := s.Game(last); a != must(s.Game(last)) {
+		t.Error("a game just made is made again")
+	}
+	if g := s.source.(*generator); len(g.recent) != mostRecent || len(g.oldest) != mostRecent {
+		t.Errorf("%d games are kept, %d in order, want %d", len(g.recent), len(g.oldest), mostRecent)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 func TestGeneratedSuiteKeepsTheContract(t *testing.T) {
