@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"text/tabwriter"
 	"time"
@@ -32,15 +31,17 @@ type benchEngineCmd struct {
 	Prompt    int     `help:"Ids of a prompt." default:"128"`
 	Sampled   int     `help:"Ids sampled after it." default:"64"`
 	Workers   int     `help:"Cores to use. Default: all." default:"0"`
-	Seconds   float64 `help:"Seconds to measure each part for, at least." default:"3"`
+	Rounds    int     `help:"Times that everything is measured; medians are printed." default:"3"`
+	Seconds   float64 `help:"Seconds to measure each part of a round for, at least." default:"1"`
 	JSON      bool    `help:"Print JSON." name:"json"`
 }
 
 // Help is shown under --help.
 func (benchEngineCmd) Help() string {
-	return `Trains and samples on random ids with fresh weights of the given shape. Peak is what one core reaches with nothing but
-multiply-adds, times the cores used; the share of it counts the model's multiply-adds (weights of matrices and attention,
-backward twice forward), nothing else.
+	return `Trains and samples on random ids with fresh weights of the given shape, in float32 and, where the processor has
+instructions for it, in bfloat16, in turn. Peak is what one core reaches with nothing but multiply-adds, times the cores
+used; the share of it counts the model's multiply-adds (weights of matrices and attention, backward twice forward), nothing
+else.
 
 Examples:
   skillmaster bench engine
@@ -49,49 +50,93 @@ Examples:
 
 // engineBench is what was measured.
 type engineBench struct {
-	Kernel     string  `json:"kernel"`
-	Workers    int     `json:"workers"`
-	Parameters int     `json:"parameters"`
-	Train      float64 `json:"train_tokens_per_second"`
-	TrainPeak  float64 `json:"train_share_of_peak"`
-	Sample     float64 `json:"sampled_tokens_per_second"`
-	Read       float64 `json:"prompt_and_sampled_tokens_per_second"`
-	Peak       float64 `json:"peak_gflops"`
+	Machine    machine         `json:"machine"`
+	Workers    int             `json:"workers"`
+	Parameters int             `json:"parameters"`
+	Precisions []enginePrecise `json:"precisions"`
+}
+
+// enginePrecise is what was measured in one precision: medians over the rounds.
+type enginePrecise struct {
+	Precision    transformer.Precision `json:"precision"`
+	Kernel       string                `json:"kernel"`
+	Peak         float64               `json:"peak_gflops"` // of all workers; 0: not measured
+	Train        float64               `json:"train_tokens_per_second"`
+	PeakFraction float64               `json:"peak_fraction"` // 0: not measured
+	Sample       float64               `json:"sampled_tokens_per_second"`
+	Read         float64               `json:"prompt_and_sampled_tokens_per_second"`
+	First        float64               `json:"seconds_to_first_token"` // of all sequences at once
+
+	peak, train, sample, first []float64
 }
 
 func (c *benchEngineCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	if c.Batch < 1 || c.Length < 2 || c.Sequences < 1 || c.Prompt < 1 || c.Sampled < 1 || !(c.Seconds > 0) {
-		return usage(errors.New("--batch, --sequences, --prompt, --sampled and --seconds must be positive, --length at least 2"))
+	if c.Batch < 1 || c.Length < 2 || c.Sequences < 1 || c.Prompt < 1 || c.Sampled < 1 || c.Rounds < 1 || !(c.Seconds > 0) {
+		return usage(errors.New("--batch, --sequences, --prompt, --sampled, --rounds and --seconds must be positive, --length at least 2"))
 	}
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
 	}
-	m, err := transformer.NewModel(transformer.Config{
-		Vocab: c.Vocab, Width: c.Width, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
-		Context: max(c.Length, c.Prompt+c.Sampled), Tied: true,
-	}, 1, nil)
+	m, err := transformer.NewModel(c.shape(), 1, nil)
 	if err != nil {
 		return usage(err)
 	}
-	b := engineBench{Kernel: transformer.Kernel(), Workers: c.Workers, Parameters: m.Parameters()}
-	fmt.Fprintln(stderr, "peak")
-	b.Peak = c.peak(ctx) * float64(c.Workers) / 1e9
-	fmt.Fprintln(stderr, "sample")
-	if err := c.sample(ctx, m, &b); err != nil {
-		return err
+	b := engineBench{Machine: thisMachine(), Workers: c.Workers, Parameters: m.Parameters(), Precisions: []enginePrecise{
+		{Precision: transformer.Float32, Kernel: transformer.Kernel()},
+	}}
+	if k := transformer.KernelBF16(); k != "generic" {
+		b.Precisions = append(b.Precisions, enginePrecise{Precision: transformer.BFloat16, Kernel: k})
 	}
-	fmt.Fprintln(stderr, "train")
-	if err := c.train(ctx, m, &b); err != nil {
-		return err
+	for round := range c.Rounds {
+		for i := range b.Precisions {
+			p := &b.Precisions[i]
+			fmt.Fprintf(stderr, "round %d of %d, %v\n", round+1, c.Rounds, p.Precision)
+			if err := c.round(ctx, m, p); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range b.Precisions {
+		c.summarise(&b.Precisions[i])
 	}
 	if c.JSON {
 		return printJSON(stdout, b)
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "kernel\t%s, %d workers\nparameters\t%d\npeak\t%.1f GFLOP/s\n", b.Kernel, b.Workers, b.Parameters, b.Peak)
-	fmt.Fprintf(w, "train\t%.0f tokens/s, %.0f %% of peak\n", b.Train, 100*b.TrainPeak)
-	fmt.Fprintf(w, "sample\t%.0f tokens/s sampled, %.0f with their prompts\n", b.Sample, b.Read)
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(stdout, "%s\n%d parameters, %d workers, medians of %d rounds\n", b.Machine, b.Parameters, b.Workers, c.Rounds)
+	fmt.Fprint(w, "precision\tkernel\tpeak GFLOP/s\ttrain tokens/s\tof peak\tsampled tokens/s\twith prompts\tfirst token s\t\n")
+	for _, p := range b.Precisions {
+		peak, share := "–", "–"
+		if p.Peak > 0 {
+			peak, share = fmt.Sprintf("%.0f", p.Peak), fmt.Sprintf("%.0f %%", 100*p.PeakFraction)
+		}
+		fmt.Fprintf(w, "%v\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%.3f\t\n", p.Precision, p.Kernel, peak, p.Train, share, p.Sample, p.Read, p.First)
+	}
 	return w.Flush()
+}
+
+func (c *benchEngineCmd) shape() transformer.Config {
+	return transformer.Config{
+		Vocab: c.Vocab, Width: c.Width, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
+		Context: max(c.Length, c.Prompt+c.Sampled), Tied: true,
+	}
+}
+
+// round measures everything once in one precision.
+func (c *benchEngineCmd) round(ctx context.Context, m *transformer.Model, p *enginePrecise) error {
+	p.peak = append(p.peak, c.peak(ctx, p.Precision)*float64(c.Workers)/1e9)
+	if err := c.sample(ctx, m, p); err != nil {
+		return err
+	}
+	return c.train(ctx, p)
+}
+
+func (c *benchEngineCmd) summarise(p *enginePrecise) {
+	p.Peak, p.Train, p.Sample, p.First = median(p.peak), median(p.train), median(p.sample), median(p.first)
+	p.Read = p.Sample * float64(c.Prompt+c.Sampled) / float64(c.Sampled)
+	if p.Peak > 0 {
+		p.PeakFraction = p.Train * c.operations() / (p.Peak * 1e9)
+	}
 }
 
 // measure repeats f until the time is up, at least twice, and returns the seconds of one: the first, which warms up, is
@@ -112,14 +157,18 @@ func (c *benchEngineCmd) measure(ctx context.Context, f func(i int) error) (floa
 }
 
 // peak is one core's best, in operations a second.
-func (c *benchEngineCmd) peak(ctx context.Context) float64 {
+func (c *benchEngineCmd) peak(ctx context.Context, p transformer.Precision) float64 {
+	run := transformer.Peak
+	if p == transformer.BFloat16 {
+		run = transformer.PeakBF16
+	}
 	best := 0.0
 	for range 5 {
 		if ctx.Err() != nil {
 			break
 		}
 		began := time.Now()
-		n := transformer.Peak(1_000_000)
+		n := run(500_000)
 		best = max(best, float64(n)/time.Since(began).Seconds())
 	}
 	return best
@@ -134,33 +183,39 @@ func (c *benchEngineCmd) ids(n int, label string, at ...uint64) []int32 {
 	return out
 }
 
-func (c *benchEngineCmd) sample(ctx context.Context, m *transformer.Model, b *engineBench) error {
-	s := m.Sampler(transformer.SamplerOptions{Workers: c.Workers})
+func (c *benchEngineCmd) sample(ctx context.Context, m *transformer.Model, p *enginePrecise) error {
+	s := m.Sampler(transformer.SamplerOptions{Workers: c.Workers, Precision: p.Precision})
 	defer s.Close()
-	seconds, err := c.measure(ctx, func(round int) error {
+	batch := func(round, ids int) error {
 		var g errgroup.Group
 		for i := range c.Sequences {
 			g.Go(func() error {
 				got, err := s.Sample(ctx, c.ids(c.Prompt, "prompt", uint64(round), uint64(i)),
-					policy.Sampling{Temperature: 1, MaxTokens: c.Sampled, Seed: uint64(i)})
-				if err == nil && len(got.IDs) != c.Sampled {
-					err = fmt.Errorf("sampled %d ids of %d", len(got.IDs), c.Sampled)
+					policy.Sampling{Temperature: 1, MaxTokens: ids, Seed: uint64(i)})
+				if err == nil && len(got.IDs) != ids {
+					err = fmt.Errorf("sampled %d ids of %d", len(got.IDs), ids)
 				}
 				return err
 			})
 		}
 		return g.Wait()
-	})
+	}
+	began := time.Now()
+	if err := batch(-1, 1); err != nil {
+		return err
+	}
+	p.first = append(p.first, time.Since(began).Seconds())
+	seconds, err := c.measure(ctx, func(round int) error { return batch(round, c.Sampled) })
+	p.sample = append(p.sample, float64(c.Sequences*c.Sampled)/seconds)
+	return err
+}
+
+func (c *benchEngineCmd) train(ctx context.Context, p *enginePrecise) error {
+	m, err := transformer.NewModel(c.shape(), 1, nil)
 	if err != nil {
 		return err
 	}
-	b.Sample = float64(c.Sequences*c.Sampled) / seconds
-	b.Read = float64(c.Sequences*(c.Prompt+c.Sampled)) / seconds
-	return nil
-}
-
-func (c *benchEngineCmd) train(ctx context.Context, m *transformer.Model, b *engineBench) error {
-	l := transformer.NewLearner(m, transformer.LearnerOptions{Workers: c.Workers})
+	l := transformer.NewLearner(m, transformer.LearnerOptions{Workers: c.Workers, Precision: p.Precision})
 	batch := make([]grpo.Datum, c.Batch)
 	for i := range batch {
 		d := grpo.Datum{
@@ -177,15 +232,8 @@ func (c *benchEngineCmd) train(ctx context.Context, m *transformer.Model, b *eng
 		_, err := l.Update(ctx, batch, o)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	b.Train = float64(c.Batch*c.Length) / seconds
-	b.TrainPeak = b.Train * c.operations() / (b.Peak * 1e9)
-	if math.IsNaN(b.TrainPeak) || math.IsInf(b.TrainPeak, 0) {
-		b.TrainPeak = 0
-	}
-	return nil
+	p.train = append(p.train, float64(c.Batch*c.Length)/seconds)
+	return err
 }
 
 // operations of one trained token: 2 for each weight of a matrix and 2·2·D for each position attended to (half the

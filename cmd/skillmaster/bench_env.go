@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -71,31 +68,6 @@ type envSpeed struct {
 	Workers int     `json:"workers"`
 	Steps   float64 `json:"steps_per_second"`
 	Resets  float64 `json:"resets_per_second"`
-}
-
-// machine is what was measured on.
-type machine struct {
-	CPU    string `json:"cpu"`
-	Cores  int    `json:"cores"`
-	Go     string `json:"go"`
-	System string `json:"system"`
-	Load   string `json:"load_average,omitempty"` // before, of 1, 5 and 15 minutes; of Linux alone
-}
-
-func thisMachine() machine {
-	m := machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		_, rest, _ := strings.Cut(string(b), "model name")
-		name, _, _ := strings.Cut(strings.TrimLeft(rest, "\t :"), "\n")
-		if name != "" {
-			m.CPU = name
-		}
-	}
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		f := strings.Fields(string(b))
-		m.Load = strings.Join(f[:min(3, len(f))], " ")
-	}
-	return m
 }
 
 func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
@@ -231,8 +203,7 @@ func (c *benchEnvCmd) summarise(b *envBench, rounds []envRound) {
 		for i := range rounds {
 			xs[i] = of(&rounds[i])
 		}
-		slices.Sort(xs)
-		return (xs[(len(xs)-1)/2] + xs[len(xs)/2]) / 2
+		return median(xs)
 	}
 	speed := func(workers int, of func(r *envRound) *envPlay) envSpeed {
 		return envSpeed{

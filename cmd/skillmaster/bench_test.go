@@ -73,3 +73,24 @@ func TestBenchEnv(t *testing.T) {
 	must(t, 2, "bench", "env", "--rounds", "0")
 	must(t, 2, "bench", "env", "--split", "nothing", "--episodes", "1")
 }
+
+// The engine is measured in float32, and in bfloat16 where the processor has it; shares of the peak are shares.
+func TestBenchEngine(t *testing.T) {
+	out, _ := must(t, 0, "bench", "engine", "--width", "32", "--hidden", "64", "--vocab", "300", "--batch", "2", "--length", "40", "--sequences", "3",
+		"--prompt", "10", "--sampled", "5", "--rounds", "2", "--seconds", "0.01", "--json")
+	var b engineBench
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Machine.CPU == "" || b.Parameters < 1000 || len(b.Precisions) < 1 || len(b.Precisions) > 2 {
+		t.Errorf("%+v", b)
+	}
+	for _, p := range b.Precisions {
+		if p.Kernel == "" || !(p.Train > 0) || !(p.Sample > 0) || !(p.Read > p.Sample) || !(p.First > 0) || (p.Peak > 0) != (p.PeakFraction > 0) {
+			t.Errorf("%+v", p)
+		}
+	}
+	must(t, 2, "bench", "engine", "--rounds", "0")
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"skillmaster/policy/transformer/internal/simd"
 )
@@ -75,7 +76,9 @@ type adapter struct {
 	config AdapterConfig
 	layout *layout
 	values []float32
-	base   *weights // of the model without it, packed for the forward pass; never written to
+
+	mu     sync.Mutex
+	packed [precisions]*weights // of the model without it, for the forward pass; never written to once there
 }
 
 // lowSpan says where one A and B are, and which columns of a joined product they change.
@@ -114,8 +117,7 @@ func newAdapterLayout(c Config, a AdapterConfig) *layout {
 }
 
 // Adapt gives the model an adapter, which alone is trained from then on: A is drawn uniformly from ±1/sqrt(in), each
-// matrix from its own name, and B is 0, so that the model says what it said before. It packs the weights once; they must
-// not change afterwards. A model has one adapter at most.
+// matrix from its own name, and B is 0, so that the model says what it said before. A model has one adapter at most.
 func (m *Model) Adapt(c AdapterConfig, seed uint64) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -131,11 +133,21 @@ func (m *Model) Adapt(c AdapterConfig, seed uint64) error {
 			uniform(t.of(a.values), 1/math.Sqrt(float64(t.shape[1])), seed, "tensor "+t.name)
 		}
 	}
-	a.base = newWeights(m)
-	a.base.alias(m)
-	a.base.pack(m, (*linear).pack, 1)
 	m.adapter = a
 	return nil
+}
+
+// base returns the packed weights of the model without the adapter.
+func (a *adapter) base(m *Model, p Precision, workers int) *weights {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.packed[p] == nil {
+		w := emptyWeights(m.config, p)
+		w.alias(m)
+		w.pack(m, (*linear).pack, workers)
+		a.packed[p] = w
+	}
+	return a.packed[p]
 }
 
 // Merge returns the model with its adapter added to the weights, and none.
@@ -194,10 +206,10 @@ func (m *Model) adapterConfig() *AdapterConfig {
 }
 
 // weights shares the base, and has room for the adapter's matrices.
-func (a *adapter) weights() *weights {
-	w := *a.base
+func (a *adapter) weights(base *weights) *weights {
+	w := *base
 	w.rank = a.config.Rank
-	w.layers = slices.Clone(a.base.layers)
+	w.layers = slices.Clone(base.layers)
 	for i := range w.layers {
 		to, y := &w.layers[i], a.layout.layers[i]
 		for _, part := range to.adapted(y) {

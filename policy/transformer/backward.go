@@ -11,7 +11,7 @@ type backward struct {
 	dGU    matrix // of gateUp
 	dAct   matrix
 	dHeads []float32 // of one normed head [HeadDim]
-	packed []float32
+	packed packing
 	u, du  matrix    // of an adapter [T, rank]
 	unused []float32 // receives gradients of norms that are not trained
 }

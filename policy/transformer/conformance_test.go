@@ -17,6 +17,7 @@ var conformants = map[string]struct {
 	"one worker":    {"plain", SamplerOptions{Workers: 1}, LearnerOptions{Workers: 1}, testModel},
 	"three workers": {"grouped", SamplerOptions{Workers: 3, Slots: 4}, LearnerOptions{Workers: 3}, testModel},
 	"no cache":      {"qwen", SamplerOptions{Workers: 2, CacheBytes: -1}, LearnerOptions{Workers: 2, Lanes: 1}, testModel},
+	"bfloat16":      {"grouped", SamplerOptions{Workers: 2, Precision: BFloat16}, LearnerOptions{Workers: 2, Precision: BFloat16}, testModel},
 	"an adapter":    {"grouped", SamplerOptions{Workers: 2}, LearnerOptions{Workers: 2}, wideAdapter},
 }
 

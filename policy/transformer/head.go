@@ -20,7 +20,7 @@ type head struct {
 	logits  matrix // [headRows, V]
 	grad    matrix // exponentials, then gradients of the logits [headRows, V]
 	dHidden matrix
-	packed  []float32
+	packed  packing
 	asked   []int // positions t of the ids asked about; they are predicted at t−1
 }
 

@@ -23,7 +23,8 @@ type LearnerOptions struct {
 	// Recompute keeps the input of each layer alone for the backward pass, which computes the rest again: the same results
 	// in less memory (see Config.ActivationBytes) and about a third more time.
 	Recompute bool
-	Sampler   SamplerOptions // of the samplers it gives out
+	Precision Precision      // of the products with weights; weights, gradients and moments are float32
+	Sampler   SamplerOptions // of the samplers it gives out, but for Precision, which is the learner's
 }
 
 // Learner improves a model. It implements policy.Learner and is not safe for concurrent use.
@@ -65,7 +66,7 @@ func NewLearner(m *Model, o LearnerOptions) *Learner {
 	}
 	y, _ := m.trained()
 	l := &Learner{
-		model: m, options: o, trained: y, weights: newWeights(m), stale: true,
+		model: m, options: o, trained: y, weights: newWeights(m, o.Precision, o.Workers), stale: true,
 		means: make([]float32, y.size), squares: make([]float32, y.size),
 	}
 	for i, t := range y.tensors {
@@ -189,7 +190,7 @@ func (l *Learner) prepare() {
 	l.stale = false
 	forms := []func(*linear, []float32){(*linear).pack, (*linear).packBackward}
 	if a := l.model.adapter; a != nil {
-		if l.weights.head.transposed == nil {
+		if l.weights.head.back.empty() {
 			l.weights.pack(l.model, (*linear).packBackward, l.options.Workers)
 		}
 		for _, form := range forms {
@@ -355,5 +356,7 @@ func (l *Learner) Sampler(ctx context.Context) (policy.Sampler, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return l.model.Sampler(l.options.Sampler), nil
+	o := l.options.Sampler
+	o.Precision = l.options.Precision
+	return l.model.Sampler(o), nil
 }

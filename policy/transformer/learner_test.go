@@ -52,7 +52,7 @@ func TestRecompute(t *testing.T) {
 		}
 		for _, recompute := range []bool{false, true} {
 			m := testModel(t, name)
-			w := m.snapshot(1)
+			w := m.snapshot(Float32, 1)
 			p := newPass(w, recompute)
 			p.forward(ramp(150, 1, m.config.Vocab))
 			if got, want := p.kept(), m.config.ActivationBytes(150, recompute); got != want {

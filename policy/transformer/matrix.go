@@ -47,10 +47,17 @@ func copyRows(dst, src matrix, n int) {
 
 // linear is y = x·Wᵀ with W [out, in], in the forms the kernels read.
 type linear struct {
-	in, out    int
-	packed     []float32 // Wᵀ, for the forward pass
-	transposed []float32 // W, for the gradient of x; nil in a snapshot
-	low        []lowRank // what an adapter adds
+	in, out   int
+	precision Precision
+	forth     packing   // Wᵀ, for the forward pass
+	back      packing   // W, for the gradient of x; empty in a snapshot
+	low       []lowRank // what an adapter adds
+}
+
+// packing is a matrix in the form that the right side of a product has in one precision or the other.
+type packing struct {
+	floats []float32
+	pairs  []uint32
 }
 
 // lowRank adds x·Aᵀ·(scale·B)ᵀ to the columns of y from first on.
@@ -60,20 +67,24 @@ type lowRank struct {
 	b     linear // scale·B [out, rank]
 }
 
+func (p packing) empty() bool { return p.floats == nil && p.pairs == nil }
+
 // pack reads w [out, in].
 func (l *linear) pack(w []float32) {
-	if l.packed == nil {
-		l.packed = make([]float32, simd.PackedLen(l.in, l.out))
+	if l.precision == BFloat16 {
+		simd.PackBTBF16(room(&l.forth.pairs, simd.PackedPairs(l.in, l.out)), w, l.in, l.out, l.in)
+		return
 	}
-	simd.PackBT(l.packed, w, l.in, l.out, l.in)
+	simd.PackBT(room(&l.forth.floats, simd.PackedLen(l.in, l.out)), w, l.in, l.out, l.in)
 }
 
 // packBackward reads w [out, in] for backward.
 func (l *linear) packBackward(w []float32) {
-	if l.transposed == nil {
-		l.transposed = make([]float32, simd.PackedLen(l.out, l.in))
+	if l.precision == BFloat16 {
+		simd.PackBF16(room(&l.back.pairs, simd.PackedPairs(l.out, l.in)), w, l.out, l.in, l.in)
+		return
 	}
-	simd.PackB(l.transposed, w, l.out, l.in, l.in)
+	simd.PackB(room(&l.back.floats, simd.PackedLen(l.out, l.in)), w, l.out, l.in, l.in)
 }
 
 // forward sets n rows of y to x·Wᵀ; u [n, rank] is scratch for an adapter.
@@ -83,7 +94,7 @@ func (l *linear) forward(y, x matrix, n int, u matrix) { l.product(y, x, n, u, f
 func (l *linear) forwardAdd(y, x matrix, n int, u matrix) { l.product(y, x, n, u, true) }
 
 func (l *linear) product(y, x matrix, n int, u matrix, add bool) {
-	simd.Gemm(y.v, y.ld, x.v, x.ld, n, l.out, l.in, l.packed, l.in, 0, add)
+	l.precision.multiply(y, x, n, l.out, l.in, l.forth, add)
 	for _, r := range l.low {
 		r.a.product(u, x, n, matrix{}, false)
 		r.b.product(y.columns(r.first, r.b.out), u, n, matrix{}, true)
@@ -92,12 +103,27 @@ func (l *linear) product(y, x matrix, n int, u matrix, add bool) {
 
 // backward sets n rows of dx to dy·W, W without its adapter, or adds dy·W to them.
 func (l *linear) backward(dx, dy matrix, n int, add bool) {
-	simd.Gemm(dx.v, dx.ld, dy.v, dy.ld, n, l.in, l.out, l.transposed, l.out, 0, add)
+	l.precision.multiply(dx, dy, n, l.in, l.out, l.back, add)
+}
+
+// multiply sets n rows and columns of c to a·b, or adds it to them; b was packed with k rows.
+func (p Precision) multiply(c, a matrix, n, columns, k int, b packing, add bool) {
+	if p == BFloat16 {
+		simd.GemmBF16(c.v, c.ld, a.v, a.ld, n, columns, k, b.pairs, add)
+		return
+	}
+	simd.Gemm(c.v, c.ld, a.v, a.ld, n, columns, k, b.floats, k, 0, add)
 }
 
 // gradient adds dyᵀ·x over n rows to dw [out, in]; scratch holds x packed.
-func (l *linear) gradient(dw []float32, dy, x matrix, n int, scratch *[]float32) {
-	packed := packRows(scratch, x, n)
+func (l *linear) gradient(dw []float32, dy, x matrix, n int, scratch *packing) {
+	if l.precision == BFloat16 {
+		pairs := room(&scratch.pairs, simd.PackedPairs(n, l.in))
+		simd.PackBF16(pairs, x.v, n, l.in, x.ld)
+		simd.GemmTBF16(dw, l.in, dy.v, dy.ld, l.out, l.in, n, pairs, true)
+		return
+	}
+	packed := packRows(&scratch.floats, x, n)
 	simd.GemmT(dw, l.in, dy.v, dy.ld, l.out, l.in, n, packed, n, 0, true)
 }
 
@@ -116,9 +142,9 @@ func packTransposed(scratch *[]float32, x matrix, n int) []float32 {
 }
 
 // room returns the first n elements of the scratch, which grows if it must; contents are lost then.
-func room(scratch *[]float32, n int) []float32 {
+func room[T float32 | uint32](scratch *[]T, n int) []T {
 	if len(*scratch) < n {
-		*scratch = make([]float32, n)
+		*scratch = make([]T, n)
 	}
 	return (*scratch)[:n]
 }

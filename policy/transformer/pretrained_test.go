@@ -16,7 +16,7 @@ const pretrainedModels = "testdata/pretrained"
 
 // logits are those of the model at some positions of a sequence.
 func (m *Model) logits(ids []int32, every int) [][]float32 {
-	p := newScoringPass(m.snapshot(1))
+	p := newScoringPass(m.snapshot(Float32, 1))
 	p.forward(ids)
 	var out [][]float32
 	for t := 0; t < len(ids); t += every {

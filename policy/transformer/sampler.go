@@ -12,11 +12,12 @@ import (
 	"skillmaster/policy"
 )
 
-// SamplerOptions say how a Sampler uses the machine; they do not change what it samples. The zero value is useful.
+// SamplerOptions say how a Sampler uses the machine; none but Precision changes what it samples. The zero value is useful.
 type SamplerOptions struct {
-	Workers    int   // goroutines that sample; 0: GOMAXPROCS
-	Slots      int   // most sequences a worker samples at a time; 0: 24
-	CacheBytes int64 // of the keys and values of ended sequences that are remembered; 0: 1 GiB, below 0: none
+	Workers    int       // goroutines that sample; 0: GOMAXPROCS
+	Slots      int       // most sequences a worker samples at a time; 0: 24
+	CacheBytes int64     // of the keys and values of ended sequences that are remembered; 0: 1 GiB, below 0: none
+	Precision  Precision // of the products with weights
 }
 
 // stepRows is the most positions a worker computes at a time, prompts and sampled ids together.
@@ -81,7 +82,7 @@ var (
 func (m *Model) Sampler(o SamplerOptions) *Sampler {
 	o = o.complete()
 	return &Sampler{
-		weights: m.snapshot(o.Workers), version: m.version, options: o, cache: newCache(m.config, o.CacheBytes),
+		weights: m.snapshot(o.Precision, o.Workers), version: m.version, options: o, cache: newCache(m.config, o.CacheBytes),
 	}
 }
 

@@ -3,6 +3,7 @@ package transformer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -24,14 +25,16 @@ func ramp(n, from, vocab int) []int32 {
 // TestOneNumber: sampling, scoring and training give one log-probability, bit for bit, past the end of a chunk too.
 func TestOneNumber(t *testing.T) {
 	for name := range variants {
-		oneNumber(t, name, testModel(t, name))
-		oneNumber(t, name+" with an adapter", adaptedModel(t, name))
+		for _, p := range []Precision{Float32, BFloat16} {
+			oneNumber(t, fmt.Sprint(name, " ", p), testModel(t, name), p)
+			oneNumber(t, fmt.Sprint(name, " with an adapter, ", p), adaptedModel(t, name), p)
+		}
 	}
 }
 
-func oneNumber(t *testing.T, name string, m *Model) {
+func oneNumber(t *testing.T, name string, m *Model, p Precision) {
 	t.Helper()
-	s := m.Sampler(SamplerOptions{Workers: 2})
+	s := m.Sampler(SamplerOptions{Workers: 2, Precision: p})
 	prompt := ramp(30, 1, m.config.Vocab)
 	got, err := s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 150, Seed: 4})
 	if err != nil {
@@ -49,7 +52,7 @@ func oneNumber(t *testing.T, name string, m *Model) {
 	for i := range ids {
 		d.Weight = append(d.Weight, min(1, float32(i)))
 	}
-	stats, err := NewLearner(m, LearnerOptions{}).Update(t.Context(), []grpo.Datum{d}, testOptim())
+	stats, err := NewLearner(m, LearnerOptions{Precision: p}).Update(t.Context(), []grpo.Datum{d}, testOptim())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,26 +27,29 @@ type weights struct {
 }
 
 // newWeights makes room for the weights of a model; the matrices of one with an adapter are there already.
-func newWeights(m *Model) *weights {
-	c := m.config
+func newWeights(m *Model, p Precision, workers int) *weights {
 	if m.adapter != nil {
-		return m.adapter.weights()
+		return m.adapter.weights(m.adapter.base(m, p, workers))
 	}
+	return emptyWeights(m.config, p)
+}
+
+func emptyWeights(c Config, p Precision) *weights {
 	w := &weights{config: c, layers: make([]layerWeights, c.Layers), rotary: newRotary(c)}
 	for i := range w.layers {
 		y := &w.layers[i]
-		y.qkv = linear{in: c.Width, out: c.qkvWidth()}
-		y.out = linear{in: c.queryWidth(), out: c.Width}
-		y.gateUp = linear{in: c.Width, out: 2 * c.Hidden}
-		y.down = linear{in: c.Hidden, out: c.Width}
+		y.qkv = linear{in: c.Width, out: c.qkvWidth(), precision: p}
+		y.out = linear{in: c.queryWidth(), out: c.Width, precision: p}
+		y.gateUp = linear{in: c.Width, out: 2 * c.Hidden, precision: p}
+		y.down = linear{in: c.Hidden, out: c.Width, precision: p}
 	}
-	w.head = linear{in: c.Width, out: c.Vocab}
+	w.head = linear{in: c.Width, out: c.Vocab, precision: p}
 	return w
 }
 
 // snapshot returns forward weights that share nothing with the model but what an adapter leaves as it is.
-func (m *Model) snapshot(workers int) *weights {
-	w := newWeights(m)
+func (m *Model) snapshot(p Precision, workers int) *weights {
+	w := newWeights(m, p, workers)
 	if m.adapter != nil {
 		w.packAdapter(m.adapter, (*linear).pack, workers)
 		return w

@@ -227,13 +227,17 @@ func tileConfig(base int) { raw(0xc4, 0xe2, 0x78, 0x49, byte(base)) }
 func tileRelease()        { raw(0xc4, 0xe2, 0x78, 0x49, 0xc0) }
 func tileZero(t int)      { raw(0xc4, 0xe2, 0x7b, 0x49, 0xc0|byte(t)<<3) }
 
-func tileLoad(t, base, stride int) { raw(0xc4, 0xe2, 0x7b, 0x4b, byte(t)<<3|4, byte(stride)<<3|byte(base)) }
+func tileLoad(t, base, stride int) {
+	raw(0xc4, 0xe2, 0x7b, 0x4b, byte(t)<<3|4, byte(stride)<<3|byte(base))
+}
 
 func tileLoad64(t, base, stride int) {
 	raw(0xc4, 0xe2, 0x7b, 0x4b, 1<<6|byte(t)<<3|4, byte(stride)<<3|byte(base), 64)
 }
 
-func tileStore(t, base, stride int) { raw(0xc4, 0xe2, 0x7a, 0x4b, byte(t)<<3|4, byte(stride)<<3|byte(base)) }
+func tileStore(t, base, stride int) {
+	raw(0xc4, 0xe2, 0x7a, 0x4b, byte(t)<<3|4, byte(stride)<<3|byte(base))
+}
 
 func tileStore64(t, base, stride int) {
 	raw(0xc4, 0xe2, 0x7a, 0x4b, 1<<6|byte(t)<<3|4, byte(stride)<<3|byte(base), 64)
