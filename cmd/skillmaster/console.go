@@ -16,16 +16,16 @@ type console struct {
 	mu     sync.Mutex
 	w      io.Writer
 	live   bool // w is a terminal
+	line   changingLine
 	cfg    train.Config
 	began  time.Time // of the phase
 	phase  train.Phase
 	first  int // rounds done when the phase was entered here
-	shown  int // width of the changing line
 	latest time.Time
 }
 
 func newConsole(w io.Writer, cfg train.Config) *console {
-	return &console{w: w, live: isTerminal(w), cfg: cfg, first: -1}
+	return &console{w: w, live: isTerminal(w), line: changingLine{w: w}, cfg: cfg, first: -1}
 }
 
 // progress shows what is being done now.
@@ -37,7 +37,7 @@ func (c *console) progress(p train.Progress) {
 		return
 	}
 	c.latest = time.Now()
-	c.line(fmt.Sprintf("%s %d/%d: %s%s", p.Phase, p.Done, p.Total, p.Part, c.left(p.Done, p.Total)))
+	c.line.set(fmt.Sprintf("%s %d/%d: %s%s", p.Phase, p.Done, p.Total, p.Part, c.left(p.Done, p.Total)))
 }
 
 // enter notes when a phase was begun, to tell how long it will take.
@@ -103,17 +103,6 @@ func (c *console) Observe(_ context.Context, r train.Report) error {
 
 // print writes a line that stays.
 func (c *console) print(text string) {
-	if c.live {
-		c.line("")
-		fmt.Fprint(c.w, "\r")
-	}
+	c.line.clear()
 	fmt.Fprintln(c.w, text)
-	c.shown = 0
-}
-
-// line writes over the changing line.
-func (c *console) line(text string) {
-	pad := max(0, c.shown-len(text))
-	fmt.Fprintf(c.w, "\r%s%s", text, strings.Repeat(" ", pad))
-	c.shown = len(text)
 }

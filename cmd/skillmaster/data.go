@@ -21,25 +21,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// dataCmd looks at games and packs them.
+// dataCmd fetches games, looks at them and packs them.
 type dataCmd struct {
+	Get    dataGetCmd    `cmd:"" help:"Download a world's games, checked and packed."`
+	Import dataImportCmd `cmd:"" help:"Pack games that are there already: a folder in the official layout, or archives of it."`
 	List   dataListCmd   `cmd:"" help:"List a world's games."`
 	Verify dataVerifyCmd `cmd:"" help:"Read every game and say what is there and what is not."`
 	Pack   dataPackCmd   `cmd:"" help:"Write games to files, packed or in the official layout."`
-	Get    dataGetCmd    `cmd:"" help:"Download games (not built yet)."`
-	Import dataImportCmd `cmd:"" help:"Read other forms of games (not built yet)."`
-}
-
-type dataGetCmd struct{}
-
-func (dataGetCmd) Execute(context.Context, io.Writer, io.Writer) error {
-	return notBuilt("data get", "download the real games")
-}
-
-type dataImportCmd struct{}
-
-func (dataImportCmd) Execute(context.Context, io.Writer, io.Writer) error {
-	return notBuilt("data import", "read games of other forms")
 }
 
 // dataSource is where games come from.
@@ -62,14 +50,16 @@ func (dataListCmd) Help() string {
 
 // splitRow is a split of a world.
 type splitRow struct {
-	Split    string         `json:"split"`
-	Games    int            `json:"games"`
-	Families map[string]int `json:"families"`
-	Tasks    []episode.Task `json:"tasks,omitempty"`
-	Skipped  []leftOut      `json:"skipped"`
+	Split     string         `json:"split"`
+	Games     int            `json:"games"`
+	Families  map[string]int `json:"families"`
+	Annotated int            `json:"annotated"` // games with people's own sentences for the goal
+	Tasks     []episode.Task `json:"tasks,omitempty"`
+	Skipped   []leftOut      `json:"skipped"`
+	Broken    []string       `json:"broken"` // files, with what is wrong
 }
 
-func (c *dataListCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
+func (c *dataListCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	suite, err := openGames(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
@@ -78,59 +68,77 @@ func (c *dataListCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 	if c.Split != "" {
 		splits = []string{c.Split}
 	}
-	rows, err := splitRows(ctx, suite, splits)
+	rows, err := splitRows(ctx, suite, splits, stderr)
 	if err != nil {
 		return err
 	}
-	if !c.Tasks {
-		for i := range rows {
-			rows[i].Tasks = nil
-		}
+	if err := c.print(stdout, rows); err != nil {
+		return err
 	}
-	if c.JSON {
-		return printJSON(stdout, rows)
+	if n := countBroken(rows); n > 0 {
+		return fmt.Errorf("%d files are damaged (skillmaster data verify lists them)", n)
 	}
-	if c.Tasks {
+	return nil
+}
+
+func (c *dataListCmd) print(stdout io.Writer, rows []splitRow) error {
+	switch {
+	case c.Tasks && !c.JSON:
 		for _, r := range rows {
 			for _, t := range r.Tasks {
 				fmt.Fprintf(stdout, "%s\t%s\n", t.ID, t.Goal)
 			}
 		}
 		return nil
+	case !c.JSON:
+		return printSplits(stdout, rows)
+	case !c.Tasks:
+		for i := range rows {
+			rows[i].Tasks = nil
+		}
 	}
-	return printSplits(stdout, rows)
+	return printJSON(stdout, rows)
 }
 
-func splitRows(ctx context.Context, suite *alfworld.Suite, splits []string) ([]splitRow, error) {
+// splitRows reads splits and shows how far it is.
+func splitRows(ctx context.Context, suite *alfworld.Suite, splits []string, stderr io.Writer) ([]splitRow, error) {
 	rows := make([]splitRow, len(splits))
 	for i, s := range splits {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		c, err := suite.Scan(ctx, s, nil)
+		progress := newBar(stderr, s, inGames)
+		c, err := suite.Scan(ctx, s, func(done, total int) { progress.update(int64(done), int64(total)) })
+		progress.end()
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Broken) > 0 {
-			return nil, c.Broken[0]
+		rows[i] = splitRow{
+			Split: s, Games: len(c.Tasks), Families: map[string]int{}, Annotated: c.Annotated, Tasks: c.Tasks, Skipped: leftOuts(c.Skipped), Broken: []string{},
 		}
-		rows[i] = splitRow{Split: s, Games: len(c.Tasks), Families: map[string]int{}, Tasks: c.Tasks, Skipped: leftOuts(c.Skipped)}
 		for _, t := range c.Tasks {
 			rows[i].Families[t.Family]++
+		}
+		for _, err := range c.Broken {
+			rows[i].Broken = append(rows[i].Broken, err.Error())
 		}
 	}
 	return rows, nil
 }
 
+func countBroken(rows []splitRow) (n int) {
+	for _, r := range rows {
+		n += len(r.Broken)
+	}
+	return n
+}
+
 func printSplits(stdout io.Writer, rows []splitRow) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "split\tgames\tskipped\t")
+	fmt.Fprint(w, "split\tgames\tskipped\tdamaged\tannotated\t")
 	for _, f := range alfworld.Families() {
 		fmt.Fprintf(w, "%s\t", f)
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%d\t", r.Split, r.Games, len(r.Skipped))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t", r.Split, r.Games, len(r.Skipped), len(r.Broken), r.Annotated)
 		for _, f := range alfworld.Families() {
 			fmt.Fprintf(w, "%d\t", r.Families[f.String()])
 		}
@@ -149,8 +157,9 @@ type dataVerifyCmd struct {
 
 // Help is shown under --help.
 func (dataVerifyCmd) Help() string {
-	return `Reads every game of every split; a file that cannot be read is an error that names it. Games that are left out are
-listed with the reason. Exit code 1 if anything is wrong.
+	return `Reads every game of every split and counts them by family. Games that are left out are counted by reason, with examples
+(--json lists all); "annotated" are games with people's own sentences for the goal. Damaged files are named, and do not
+end the reading. Exit code 1 if anything is wrong.
 
 Examples:
   skillmaster data verify --env alfworld --data ../shared/data --released
@@ -169,14 +178,16 @@ func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) e
 		return err
 	}
 	found := verified{Wrong: []string{}}
-	if found.Splits, err = splitRows(ctx, suite, suite.Splits()); err != nil {
+	if found.Splits, err = splitRows(ctx, suite, suite.Splits(), stderr); err != nil {
 		return err
 	}
 	if c.Released {
 		found.Wrong = append(found.Wrong, compareReleased(found.Splits)...)
 	}
 	for i, r := range found.Splits {
-		if c.Play {
+		if c.Play && len(r.Broken) > 0 {
+			fmt.Fprintf(stderr, "split %s: not played, for it has damaged files\n", r.Split)
+		} else if c.Play {
 			fmt.Fprintf(stderr, "split %s: %d games\n", r.Split, r.Games)
 			lost, err := c.playAll(ctx, suite, r.Tasks)
 			if err != nil {
@@ -189,7 +200,7 @@ func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) e
 	if err := c.print(stdout, found); err != nil {
 		return err
 	}
-	if n := len(found.Wrong); n > 0 {
+	if n := len(found.Wrong) + countBroken(found.Splits); n > 0 {
 		return fmt.Errorf("%d things are wrong", n)
 	}
 	return nil
@@ -199,22 +210,41 @@ func (c *dataVerifyCmd) print(stdout io.Writer, found verified) error {
 	if c.JSON {
 		return printJSON(stdout, found)
 	}
-	if err := printSplits(stdout, found.Splits); err != nil {
+	if err := printFound(stdout, found.Splits); err != nil {
 		return err
-	}
-	for _, r := range found.Splits {
-		reasons := map[string]int{}
-		for _, s := range r.Skipped {
-			reasons[s.Reason]++
-		}
-		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			fmt.Fprintf(stdout, "%s: %d left out: %s\n", r.Split, reasons[reason], reason)
-		}
 	}
 	for _, w := range found.Wrong {
 		fmt.Fprintln(stdout, "wrong:", w)
 	}
 	return nil
+}
+
+// printFound prints what splits have, what they leave out and why, and what is damaged.
+func printFound(stdout io.Writer, rows []splitRow) error {
+	if err := printSplits(stdout, rows); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		ids := map[string][]string{}
+		for _, s := range r.Skipped {
+			ids[s.Reason] = append(ids[s.Reason], s.ID)
+		}
+		for _, reason := range slices.Sorted(maps.Keys(ids)) {
+			fmt.Fprintf(stdout, "%s: %d left out: %s (%s)\n", r.Split, len(ids[reason]), reason, some(ids[reason], 2, ", "))
+		}
+		if len(r.Broken) > 0 {
+			fmt.Fprintf(stdout, "%s: %d damaged:\n  %s\n", r.Split, len(r.Broken), some(r.Broken, 20, "\n  "))
+		}
+	}
+	return nil
+}
+
+// some joins the first few of a list and says how many more there are.
+func some(list []string, most int, between string) string {
+	if len(list) <= most {
+		return strings.Join(list, between)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(list[:most], between), between, len(list)-most)
 }
 
 // released are the games of ALFWorld's release, by split and in the order of alfworld.Families.
@@ -302,7 +332,7 @@ type dataPackCmd struct {
 	Custom     float64  `help:"Of generated games: share of the things that lie where their house keeps them, usual or not." default:"0"`
 	House      uint64   `help:"Which house, with --custom." default:"1"`
 	Wording    string   `help:"Make the games speak as since release 0.4 (move) or before it (put). Default: as they do." default:"" enum:",move,put"`
-	Texts      string   `help:"Folder with alfred.pddl and alfred.twl2, for --form official. Default: alfworld/ or logic/ under --data." placeholder:"DIR"`
+	Texts      string   `help:"Folder with alfred.pddl and alfred.twl2, for --form official. Default: those of the games, else alfworld/ or logic/ under --data." placeholder:"DIR"`
 }
 
 // Help is shown under --help.
@@ -322,7 +352,7 @@ func (c *dataPackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 	}
 	var texts alfworld.Texts
 	if c.Form == "official" {
-		if texts, err = c.texts(); err != nil {
+		if texts, err = c.texts(suite); err != nil {
 			return err
 		}
 	}
@@ -369,9 +399,12 @@ func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
 	return suite, usage(err)
 }
 
-func (c *dataPackCmd) texts() (alfworld.Texts, error) {
+func (c *dataPackCmd) texts(suite *alfworld.Suite) (alfworld.Texts, error) {
 	if c.Texts != "" {
 		return alfworld.ReadTexts(c.Texts)
+	}
+	if t, ok := suite.Texts(); ok {
+		return t, nil
 	}
 	var errs []error
 	for _, sub := range []string{"alfworld", "logic"} {

@@ -15,7 +15,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, c := range []string{
-		"train", "eval", "play", "replay", "report", "serve", "bench env", "bench engine", "bench probe", "data list", "data verify", "data pack",
+		"train", "eval", "play", "replay", "report", "serve", "bench env", "bench engine", "bench probe", "data get", "data import", "data list", "data verify", "data pack",
 		"bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank export", "bank import",
 	} {
 		out, _ := must(t, 0, append(strings.Fields(c), "--help")...)
@@ -29,7 +29,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestNotBuiltYet(t *testing.T) {
-	for _, args := range [][]string{{"report"}, {"serve"}, {"data", "get"}, {"data", "import"}} {
+	for _, args := range [][]string{{"report"}, {"serve"}} {
 		if _, errs := must(t, 2, args...); !strings.Contains(errs, "not built yet: it will") {
 			t.Errorf("%q is answered with %q", args, errs)
 		}

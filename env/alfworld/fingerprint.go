@@ -34,6 +34,24 @@ func ReadTexts(folder string) (Texts, error) {
 	return t, nil
 }
 
+// WriteTexts writes alfred.pddl and alfred.twl2 into a folder, which it makes; ReadTexts reads them.
+func WriteTexts(folder string, t Texts) error {
+	t, err := t.with("UNKNOWN GOAL.")
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "alfred.pddl"), []byte(t.Domain), 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "alfred.twl2"), []byte(t.Grammar), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write the rule texts: %w", err)
+	}
+	return nil
+}
+
 // ErrTexts marks rule texts that are not the released ones.
 var ErrTexts = errors.New("not the released domain and grammar: only games with those can be played")
 

@@ -597,6 +597,37 @@ func TestOfficialGoesOn(t *testing.T) {
 	}
 }
 
+// TestAnnotations reads people's sentences out of whatever is around them, as a decoder of all of it does.
+func TestAnnotations(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"turk_annotations":{"anns":[{"task_desc":"a","votes":[1]},{"task_desc":"b"}]}}`:                   "a b",
+		"\n{\"plan\": {}, \"turk_annotations\" : {\"anns\": [{\"task_desc\": \"a\"}]}, \"zoo\": 1}\n":       "a",
+		`{"plan":"turk_annotations","turk_annotations":{"anns":[{"task_desc":"a"}]}}`:                       "a",
+		`{"plan":"\"turk_annotations\":{","turk_annotations":{"anns":[{"task_desc":"a"}]}}`:                 "a",
+		`{"turk_annotations":{"anns":[{"task_desc":"a"}]},"turk_annotations":{"anns":[{"task_desc":"b"}]}}`: "b",
+		`{"plan":{}}`: "",
+		`{"turk_annotations":{"anns":[{"task_desc":"a"}]}`:  "error",
+		`{"turk_annotations":{"anns":[{"task_desc":"a"}]`:   "error",
+		`"turk_annotations":{"anns":[{"task_desc":"a"}]}}`:  "error",
+		`{"turk_annotations":{"anns":[{"task_desc":1}]}}`:   "error",
+		`{"turk_annotations":[{"anns":[{"task_desc":1}]}]}`: "error",
+		``: "error",
+	} {
+		var d turkData
+		var got []string
+		err := d.decode([]byte(text))
+		for _, a := range d.Annotations {
+			got = append(got, a.Task)
+		}
+		if err != nil {
+			got = []string{"error"}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got %q (%v), want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestPackedIDsMustFit(t *testing.T) {
 	for name, ids := range map[string][]string{
 		"is there twice":   {"train/" + kitchenTask + "/a", "train/" + kitchenTask + "/a"},

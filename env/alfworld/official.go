@@ -127,20 +127,18 @@ func (ls layers) readAnnotations(id string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var data struct {
-		Turk turkData `json:"turk_annotations"`
-	}
+	var data turkData
 	if err == nil {
 		err = atLine(b, checkUTF8(b))
 	}
 	if err == nil {
-		err = atLine(b, json.Unmarshal(b, &data))
+		err = atLine(b, data.decode(b))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (is the file complete? unpack it again)", path, err)
 	}
 	var said []string
-	for _, a := range data.Turk.Annotations {
+	for _, a := range data.Annotations {
 		said = append(said, a.Task)
 	}
 	return said, nil
@@ -264,6 +262,25 @@ type turkData struct {
 
 type annotation struct {
 	Task string `json:"task_desc"`
+}
+
+const turkKey = `"turk_annotations"`
+
+// decode reads the annotations of a traj_data.json. What stands before them, some 100 kB for the 3-D simulator, is passed
+// over if they are the last thing in it, as they are in the released files.
+func (d *turkData) decode(b []byte) error {
+	before, behind, _ := bytes.Cut(b, []byte(turkKey)) // no text can hold this: it would escape the quotes
+	behind, colon := bytes.CutPrefix(bytes.TrimSpace(behind), []byte(":"))
+	if last := json.NewDecoder(bytes.NewReader(behind)); colon && bytes.HasPrefix(bytes.TrimSpace(before), []byte("{")) && last.Decode(d) == nil &&
+		string(bytes.TrimSpace(behind[last.InputOffset():])) == "}" {
+		return nil
+	}
+	var data struct {
+		Turk turkData `json:"turk_annotations"`
+	}
+	err := json.Unmarshal(b, &data)
+	*d = data.Turk
+	return err
 }
 
 // WriteOfficial writes a game as a folder of the official layout under dir, which the original engine can play:
