@@ -36,7 +36,7 @@ var plan = map[string]string{
 	"report":                           "episode skill store train",
 	"mcp":                              "episode skill store",
 	"fetch":                            "",
-	"env/alfworld":                     "env episode skill",
+	"env/alfworld":                     "env env/textworld episode skill",
 	"env/textworld":                    "env env/textworld/pddl env/textworld/twl2 episode",
 	"env/textworld/pddl":               "",
 	"env/textworld/twl2":               "",

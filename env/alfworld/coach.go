@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"skillmaster/env"
+	"skillmaster/env/textworld"
 	"skillmaster/episode"
 	"skillmaster/skill"
 )
@@ -17,9 +18,14 @@ var (
 )
 
 // Expert implements env.Coach. One that Sees searches by what rooms usually hold; it heeds advice of the forms that
-// Advice gives, and r, if not nil, perturbs its order of search. One that Knows plays a shortest plan and heeds nothing.
+// Advice gives, and r, if not nil, perturbs its order of search. It is an error if it cannot make out what the task's
+// sentence asks for; what it makes out of a sentence of a person's own may be wrong. One that Knows plays a shortest plan
+// and heeds nothing.
 func (s *Suite) Expert(e env.Env, k env.Knowledge, advice []skill.Skill, r *rand.Rand) (env.Expert, error) {
 	own, ok := e.(*Env)
+	if _, other := e.(*textworld.Env); other {
+		return nil, fmt.Errorf("expert: this game is %w", ErrGeneral)
+	}
 	if !ok {
 		return nil, fmt.Errorf("an expert of household games cannot play a %T", e)
 	}

@@ -53,7 +53,7 @@ func WriteTexts(folder string, t Texts) error {
 }
 
 // ErrTexts marks rule texts that are not the released ones.
-var ErrTexts = errors.New("not the released domain and grammar: only games with those can be played")
+var ErrTexts = errors.New("not the released domain and grammar")
 
 // Fingerprints of the released texts, as normalDomain and normalGrammar leave them.
 const (

@@ -43,7 +43,8 @@ type lazySplit struct {
 
 // found is what reading a split found.
 type found struct {
-	games   []*Game // sorted by id
+	games   []*Game    // sorted by id
+	general []*general // sorted by id
 	skipped []Skipped
 	broken  []error // each names a file
 }
@@ -136,7 +137,7 @@ func (f *folder) split(name string) (*lazySplit, error) {
 		return nil, fmt.Errorf("read split %s: %w", name, s.broken[0])
 	case len(s.broken) > 1:
 		return nil, fmt.Errorf("read split %s: %w (and %d more errors: skillmaster data verify lists them)", name, s.broken[0], len(s.broken)-1)
-	case len(s.games) == 0 && len(s.skipped) > 0:
+	case len(s.games)+len(s.general) == 0 && len(s.skipped) > 0:
 		return nil, fmt.Errorf("split %s has no game that can be played: %d are left out, the first, %s, because: %s", name, len(s.skipped), s.skipped[0].ID, s.skipped[0].Reason)
 	}
 	return s, nil
@@ -146,6 +147,7 @@ func (f *folder) split(name string) (*lazySplit, error) {
 func (s *lazySplit) order() {
 	slices.SortStableFunc(s.skipped, func(a, b Skipped) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(s.games, func(a, b *Game) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(s.general, func(a, b *general) int { return cmp.Compare(a.task.ID, b.task.ID) })
 	for i, g := range s.games {
 		if i > 0 && s.games[i-1].ID == g.ID {
 			s.broken = append(s.broken, fmt.Errorf("game %s is there twice", g.ID))
@@ -157,10 +159,17 @@ func (s *lazySplit) order() {
 }
 
 func (s *lazySplit) tasks() []episode.Task {
-	tasks := make([]episode.Task, len(s.games))
-	for i, g := range s.games {
-		tasks[i] = g.task(s.name)
+	tasks := make([]episode.Task, 0, len(s.games)+len(s.general))
+	for _, g := range s.games {
+		tasks = append(tasks, g.task(s.name))
 	}
+	if len(s.general) == 0 {
+		return tasks
+	}
+	for _, g := range s.general {
+		tasks = append(tasks, g.task)
+	}
+	slices.SortFunc(tasks, func(a, b episode.Task) int { return cmp.Compare(a.ID, b.ID) })
 	return tasks
 }
 
@@ -173,7 +182,8 @@ func (f *folder) Tasks(split string) ([]episode.Task, error) {
 	return s.tasks(), nil
 }
 
-// Game finds a game by its id, which starts with the split's name.
+// Game finds a game by its id, which starts with the split's name. A general game is an error, with which Suite.Open
+// plays it.
 func (f *folder) Game(id string) (*Game, error) {
 	name, _, _ := strings.Cut(id, "/")
 	if f.splits[name] == nil {
@@ -184,10 +194,13 @@ func (f *folder) Game(id string) (*Game, error) {
 		return nil, err
 	}
 	i, found := slices.BinarySearchFunc(s.games, id, func(g *Game, id string) int { return cmp.Compare(g.ID, id) })
-	if !found {
-		return nil, fmt.Errorf("%w: %s is not in split %s", ErrNoGame, id, name)
+	if found {
+		return s.games[i], nil
 	}
-	return s.games[i], nil
+	if g, ok := generalTask(s.general, id); ok {
+		return nil, g
+	}
+	return nil, fmt.Errorf("%w: %s is not in split %s", ErrNoGame, id, name)
 }
 
 // Scan implements Suite.Scan.
@@ -197,6 +210,9 @@ func (f *folder) Scan(ctx context.Context, split string, watch func(done, total 
 		return Contents{}, err
 	}
 	c := Contents{Tasks: s.tasks(), Skipped: slices.Clone(s.skipped), Broken: slices.Clone(s.broken)}
+	for _, g := range s.general {
+		c.General = append(c.General, Skipped{ID: g.task.ID, Reason: g.why.Error()})
+	}
 	for _, g := range s.games {
 		if len(g.Annotations) > 0 {
 			c.Annotated++
@@ -205,9 +221,10 @@ func (f *folder) Scan(ctx context.Context, split string, watch func(done, total 
 	return c, nil
 }
 
-// outcome is what came of reading one game: a game, a reason to skip it, or an error.
+// outcome is what came of reading one game: a game of either kind, a reason to skip it, or an error.
 type outcome struct {
 	game    *Game
+	general *general
 	skipped *Skipped
 	err     error
 }
@@ -268,6 +285,8 @@ func gather(all []outcome) (f found) {
 			f.broken = append(f.broken, o.err)
 		case o.skipped != nil:
 			f.skipped = append(f.skipped, *o.skipped)
+		case o.general != nil:
+			f.general = append(f.general, o.general)
 		default:
 			f.games = append(f.games, o.game)
 		}

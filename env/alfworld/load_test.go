@@ -531,27 +531,32 @@ func TestOfficialSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks, err := s.Tasks("train")
-	if err != nil || len(tasks) != 1 || !strings.HasSuffix(tasks[0].ID, "/e") {
-		t.Fatalf("got tasks %v, %v; want the one that is whole", tasks, err)
+	if err != nil || len(tasks) != 3 || !strings.HasSuffix(tasks[2].ID, "/e") {
+		t.Fatalf("got tasks %v, %v; want the one that is whole, and the two of other texts or goals", tasks, err)
 	}
 	got, err := s.Scan(t.Context(), "train", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	skipped := got.Skipped
-	want := map[string]string{
-		"a": "not marked as solvable", "b": "not marked as solvable", "c": "grammar differs", "d": "unsupported task type",
+	checkReasons(t, "skipped", got.Skipped, map[string]string{
+		"a": "not marked as solvable", "b": "not marked as solvable",
 		"f": "unsupported task type", "g": "unsupported task type", "h": "no game.tw-pddl",
-	}
-	for _, k := range skipped {
+	})
+	checkReasons(t, "general", got.General, map[string]string{"c": "grammar differs", "d": "unsupported task type"})
+}
+
+// checkReasons compares reasons by the last letter of the id.
+func checkReasons(t *testing.T, what string, got []Skipped, want map[string]string) {
+	t.Helper()
+	for _, k := range got {
 		name := k.ID[strings.LastIndexByte(k.ID, '/')+1:]
 		if want[name] == "" || !strings.Contains(k.Reason, want[name]) {
-			t.Errorf("%s: skipped for %q, want %q", k.ID, k.Reason, want[name])
+			t.Errorf("%s: %s for %q, want %q", k.ID, what, k.Reason, want[name])
 		}
 		delete(want, name)
 	}
 	if len(want) > 0 {
-		t.Errorf("not skipped: %v", want)
+		t.Errorf("not %s: %v", what, want)
 	}
 }
 

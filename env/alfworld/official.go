@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"skillmaster/env/textworld"
 )
 
 // Names of a trial's files.
@@ -38,7 +40,8 @@ func (ls layers) readSplit(ctx context.Context, split string, w watch) (found, e
 	}
 	all := make([]outcome, len(ids))
 	var known wordingMemo
-	if err := inParallel(ctx, len(ids), w, func(i int) { all[i] = ls.readTrial(ids[i], &known) }); err != nil {
+	var kept textworld.Kept
+	if err := inParallel(ctx, len(ids), w, func(i int) { all[i] = ls.readTrial(ids[i], &known, &kept) }); err != nil {
 		return found{}, err
 	}
 	return gather(all), nil
@@ -89,7 +92,7 @@ func (ls layers) texts(splits []string) (Wording, Texts) {
 	return Move, Texts{}
 }
 
-func (ls layers) readTrial(id string, known *wordingMemo) outcome {
+func (ls layers) readTrial(id string, known *wordingMemo, kept *textworld.Kept) outcome {
 	skip := func(reason string) outcome { return outcome{skipped: &Skipped{ID: id, Reason: reason}} }
 	if strings.Contains(id, "movable") || strings.Contains(id, "Sliced") {
 		return skip(ErrUnsupported.Error())
@@ -113,7 +116,10 @@ func (ls layers) readTrial(id string, known *wordingMemo) outcome {
 		return outcome{err: err}
 	}
 	g, err := f.game(id, said, known)
-	o := judge(id, g, err)
+	if errors.Is(err, ErrTexts) || errors.Is(err, ErrUnsupported) {
+		return ls.readGeneral(id, &f, err, kept)
+	}
+	o := outcome{game: g, err: err}
 	if o.err != nil {
 		o.err = fmt.Errorf("%s: %w", path, o.err)
 	}

@@ -47,7 +47,8 @@ func NewSuite(source Source, o Options) *Suite {
 // Open reads the games under a folder: packed ones (<split>.jsonl.gz there or under alfworld/), or those of the
 // official layout (json_2.1.1/<split>/<task>/<trial>/game.tw-pddl, as in $ALFWORLD_DATA; the folder may also be
 // json_2.1.1 itself or the parent of $ALFWORLD_DATA). A split is read when it is first asked for, and stays in memory,
-// about 15 kB a game.
+// about 15 kB a game. Game files of the official layout whose texts are not the released ones, or whose goal is of no
+// family, are played by package textworld; their tasks may be of no family.
 func Open(dir string, o Options) (*Suite, error) {
 	source, err := openFolder(dir)
 	if err != nil {
@@ -57,7 +58,7 @@ func Open(dir string, o Options) (*Suite, error) {
 }
 
 // OpenLayers reads the games of trees in the official layout that lie over each other. The trees must stay open as long
-// as splits are read.
+// as splits are read or games of other texts are opened.
 func OpenLayers(trees []Layer, o Options) (*Suite, error) {
 	source, err := openOfficial(trees)
 	if err != nil {
@@ -72,13 +73,15 @@ func (s *Suite) Splits() []string { return s.source.Splits() }
 // Tasks lists a split, sorted by id.
 func (s *Suite) Tasks(split string) ([]episode.Task, error) { return s.source.Tasks(split) }
 
-// Game finds a game by the id of its task, or makes the variation that the id names.
+// Game finds a game by the id of its task, or makes the variation that the id names. Of a task that is played as any
+// TextWorld game the error is ErrGeneral.
 func (s *Suite) Game(id string) (*Game, error) { return s.game(id) }
 
 // Contents is what reading a split found.
 type Contents struct {
 	Tasks     []episode.Task // sorted by id
 	Annotated int            // tasks that people gave their own sentences for
+	General   []Skipped      // tasks that are played as any TextWorld game, and why; sorted by id
 	Skipped   []Skipped      // sorted by id
 	Broken    []error        // damaged files and ids that clash; each names a file and, where it can, a line
 }
@@ -148,6 +151,10 @@ func (s *Suite) Open(ctx context.Context, t episode.Task, _ episode.Seed) (env.E
 		return nil, episode.Observation{}, err
 	}
 	g, err := s.game(t.ID)
+	var other *general
+	if errors.As(err, &other) && other.task.ID == t.ID {
+		return other.open(s.o.StepLimit)
+	}
 	if err != nil {
 		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
 	}
