@@ -22,8 +22,8 @@ type hunt struct {
 // lesson tells what an episode taught: where the thing was that took the longest search, if it was not of the type
 // that was tried first. Only texts go in.
 func lesson(intro string, steps []episode.Step, category string) (skill.Skill, bool) {
-	m, ok := newMemory(intro)
-	if !ok {
+	m, err := newMemory(intro)
+	if err != nil {
 		return skill.Skill{}, false
 	}
 	var best hunt

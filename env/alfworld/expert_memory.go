@@ -1,6 +1,7 @@
 package alfworld
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,26 +35,27 @@ const (
 	seeMark        = "you see "
 )
 
-// newMemory reads the first observation. It returns false if the task's sentence is not one of the usual forms or a
-// receptacle's name not of the form "cabinet 3".
-func newMemory(intro string) (*memory, bool) {
+// newMemory reads the first observation. It is an error if the task's sentence does not say what is wanted, or a
+// receptacle's name is not of the form "cabinet 3".
+func newMemory(intro string) (*memory, error) {
 	room, task, ok := strings.Cut(intro, taskMark)
 	if !ok {
-		return nil, false
+		return nil, fmt.Errorf("the first observation does not say %q, as those of household games do", taskMark)
 	}
 	m := &memory{here: -1, index: map[string]int{}, treated: map[string]Family{}, cleaned: map[string]bool{}}
-	if m.task, ok = parseSentence(task); !ok {
-		return nil, false
-	}
 	for _, name := range shown(room) {
 		class, number, ok := splitName(name)
 		if !ok {
-			return nil, false
+			return nil, fmt.Errorf("%q is no name of a receptacle, such as \"cabinet 3\"", name)
 		}
 		m.index[name] = len(m.receptacles)
 		m.receptacles = append(m.receptacles, remembered{name: name, class: class, number: number, place: len(m.receptacles)})
 	}
-	return m, true
+	var err error
+	m.task, err = readSentence(task, func(class string) bool {
+		return slices.ContainsFunc(m.receptacles, func(r remembered) bool { return r.class == class })
+	})
+	return m, err
 }
 
 // shown reads the list after "you see": "a mug 1, a pan 2, and a pot 1".

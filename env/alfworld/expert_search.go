@@ -2,7 +2,6 @@ package alfworld
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -28,11 +27,11 @@ type searcher struct {
 	finished bool
 }
 
-// newSearcher returns a player for an episode that began with this text. r, if not nil, perturbs the order of search.
+// newSearcher returns a player for an episode that began with this text; an error if it does not say what is wanted. r, if not nil, perturbs the order of search.
 func newSearcher(intro string, w Wording, advice []skill.Skill, r *rand.Rand) (*searcher, error) {
-	m, ok := newMemory(intro)
-	if !ok {
-		return nil, errors.New("the first observation is not one of the household games with a task in the usual words")
+	m, err := newMemory(intro)
+	if err != nil {
+		return nil, err
 	}
 	s := &searcher{memory: m, noise: map[string]float64{}, refused: map[string]bool{}, wording: w, target: -1}
 	for _, a := range advice {

@@ -1,6 +1,9 @@
 package alfworld
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // sentence is what the sentence of a task says. Class names are in lower case.
 type sentence struct {
@@ -28,6 +31,20 @@ func (g *Game) sentence() sentence {
 func (s sentence) text(form int) string {
 	text := strings.Replace(sentenceForms[s.family][form], "%", s.object, 1)
 	return strings.Replace(text, "%", s.target, 1) + "."
+}
+
+// readSentence reads what text writes, or, as far as it goes, a sentence of a person's own. stands tells which receptacles
+// the room has.
+func readSentence(text string, stands func(class string) bool) (sentence, error) {
+	if s, ok := parseSentence(text); ok {
+		return s, nil
+	}
+	s, err := understand(text, stands)
+	if err != nil {
+		return s, fmt.Errorf("task %q: %w (the search player reads sentences that name an object and a receptacle of the room, such as %q)",
+			strings.TrimSpace(text), err, sentence{PickAndPlace, "mug", "cabinet"}.text(0))
+	}
+	return s, nil
 }
 
 // parseSentence reads what text writes; false for any other sentence.
