@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"skillmaster/env"
 	"skillmaster/env/envtest"
 	"skillmaster/episode"
 )
@@ -162,28 +163,121 @@ func playWalkthrough(ctx context.Context, s *Suite, task episode.Task) error {
 	return nil
 }
 
-// TestManyEpisodesOfOneGame plays 64 episodes of one fresh game at once and one after the other.
+// TestManyEpisodesOfOneGame plays 64 episodes of one fresh game at once, past their ends and on in copies, and one after
+// the other in a game of their own.
 func TestManyEpisodesOfOneGame(t *testing.T) {
-	const n = 64
+	const n, limit = 64, 40
 	play := func(g *Game, i int) []string {
-		var texts []string
-		s := g.NewState(Wording(1 + i%2))
-		walk(s, episode.Seed(i).Rand(), 40, func(a episode.Action) {
-			texts = append(texts, string(a), fmt.Sprint(s.Admissible(), s.Won()))
-		})
+		e := newEnv(g.NewState(Wording(1+i%2)), limit)
+		rng, as := episode.Seed(i).Rand(), e.state.Admissible()
+		texts := []string{e.state.Intro(), fmt.Sprint(as)}
+		for k := range limit + 3 {
+			if k%7 == i%7 {
+				f, err := e.Fork()
+				if err != nil {
+					return append(texts, err.Error())
+				}
+				e = f.(*Env)
+			}
+			r, err := e.Step(t.Context(), as[rng.IntN(len(as))])
+			texts = append(texts, fmt.Sprint(r, err))
+			as = r.Observation.Admissible
+		}
 		return texts
 	}
-	shared, alone := mustGame(t, kitchen()), mustGame(t, kitchen())
-	got := make([][]string, n)
-	var wait sync.WaitGroup
-	for i := range n {
-		wait.Go(func() { got[i] = play(shared, i) })
-	}
-	wait.Wait()
-	for i := range n {
-		if want := play(alone, i); !slices.Equal(got[i], want) {
-			t.Errorf("episode %d: got %q, want %q", i, got[i], want)
+	fresh := func(k int) *Game {
+		if k == 0 {
+			return mustGame(t, kitchen())
 		}
+		return generated(t, k, 0.5)[k-1]
+	}
+	for k := range 4 {
+		shared, alone := fresh(k), fresh(k)
+		got := make([][]string, n)
+		var wait sync.WaitGroup
+		for i := range n {
+			wait.Go(func() { got[i] = play(shared, i) })
+		}
+		wait.Wait()
+		for i := range n {
+			if want := play(alone, i); !slices.Equal(got[i], want) {
+				t.Fatalf("%s, episode %d: got %q, want %q", shared.ID, i, got[i], want)
+			}
+		}
+	}
+}
+
+// TestForksAndEnds plays an episode and copies made on its way: one that does the same sees the same, one that goes
+// another way changes nothing for the others, and after the end nothing changes whatever is done.
+func TestForksAndEnds(t *testing.T) {
+	const limit = 30
+	step := func(e env.Env, a episode.Action) episode.StepResult {
+		t.Helper()
+		r, err := e.Step(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	fork := func(e env.Env) env.Env {
+		t.Helper()
+		f, err := e.(env.Snapshotter).Fork()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	wins := 0
+	for i, g := range append(generated(t, max(fewer(48), 6), 0.5), mustGame(t, kitchen())) {
+		rng := episode.Seed(i).Derive("forks").Rand()
+		e := env.Env(newEnv(g.NewState(FromFile), limit))
+		as := e.(*Env).state.Admissible()
+		var same, last env.Env = fork(e), nil
+		var end episode.StepResult
+		steps := 0
+		for ; !end.Done; steps++ {
+			a := as[rng.IntN(len(as))]
+			if plan, ok := e.(*Env).state.Plan(); ok && len(plan) > 0 && i%2 == 0 {
+				a = e.(*Env).state.Text(plan[0])
+			}
+			other := fork(e)
+			for o := as; len(o) > 0; {
+				if r := step(other, o[rng.IntN(len(o))]); r.Done {
+					break
+				} else {
+					o = r.Observation.Admissible
+				}
+			}
+			last = fork(e)
+			end = step(e, a)
+			if r := step(same, a); !reflect.DeepEqual(r, end) {
+				t.Fatalf("%s, step %d, %q: the copy sees %+v, want %+v", g.ID, steps+1, a, r, end)
+			}
+			as = end.Observation.Admissible
+		}
+		if end.Success != (end.Reward == 1) || !end.Success && steps != limit {
+			t.Errorf("%s: ends after %d steps with %+v", g.ID, steps, end)
+		}
+		if end.Success {
+			wins++
+		}
+		for _, done := range []env.Env{e, same, fork(e)} {
+			before := fmt.Sprint(*done.(*Env).state)
+			for _, a := range append(slices.Clone(as), "dance") {
+				if r := step(done, a); !reflect.DeepEqual(r, end) {
+					t.Fatalf("%s: after the end %q gives %+v, want %+v", g.ID, a, r, end)
+				}
+			}
+			if after := fmt.Sprint(*done.(*Env).state); after != before {
+				t.Errorf("%s: after the end the state changes", g.ID)
+			}
+		}
+		if r := step(last, "dance"); r.Admissible || r.Success {
+			t.Errorf("%s: a copy from before the end has ended: %+v", g.ID, r)
+		}
+	}
+	if wins < 3 {
+		t.Errorf("%d episodes were won: too few to say anything of the end", wins)
 	}
 }
 
