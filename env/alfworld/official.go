@@ -326,8 +326,12 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	wording, err := t.Wording()
+	if err != nil {
+		return nil, err
+	}
 	problem, solvable := g.Problem(), true
-	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, g.solution()})
+	game, err := json.Marshal(gameFile{t.Domain, t.Grammar, problem, &solvable, g.solution(wording)})
 	if err != nil {
 		return nil, err
 	}
@@ -345,12 +349,12 @@ func (g *Game) officialFiles(t Texts) ([]namedFile, error) {
 	return []namedFile{{gameFileName, game}, {"initial_state.pddl", []byte(problem)}, {trialFileName, trial}}, nil
 }
 
-// solution is the game's walkthrough, or a shortest plan.
-func (g *Game) solution() []string {
-	if g.Walkthrough != nil {
+// solution is the game's walkthrough if it is in the wording, else a shortest plan.
+func (g *Game) solution(w Wording) []string {
+	if g.Walkthrough != nil && w == g.Wording {
 		return g.Walkthrough
 	}
-	s := g.NewState(FromFile)
+	s := g.NewState(w)
 	plan, _ := s.Plan() // without one there is none to write
 	var commands []string
 	for _, c := range plan {
