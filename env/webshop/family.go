@@ -9,7 +9,7 @@ import (
 // otherFamily is that of goals without any of the families' words.
 const otherFamily = "other"
 
-//go:embed families.txt
+//go:embed tables/families.txt
 var familiesText string
 
 // families are the families with words, in the order in which they are asked for.

@@ -40,7 +40,7 @@ func (Tagger) NounsOf(_, title string) []string {
 	return nouns
 }
 
-//go:embed words.txt
+//go:embed tables/words.txt
 var wordsText string
 
 // taggerWords are words by whether they are none even when capitalised.

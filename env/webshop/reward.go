@@ -170,7 +170,7 @@ func printed(s string) string {
 	return b.String()
 }
 
-//go:embed colours.txt
+//go:embed tables/colours.txt
 var coloursText string
 
 // colours are the words that stand for a whole option, sorted.
