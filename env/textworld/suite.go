@@ -40,12 +40,9 @@ type Suite struct {
 
 	list    sync.Once
 	tasks   []episode.Task
-	skipped []Skipped
+	skipped []env.Skipped
 	err     error
 }
-
-// Skipped is a file that cannot be played.
-type Skipped struct{ ID, Reason string }
 
 // Open finds the game files (*.tw-pddl) under a folder, however deep, or takes a single file. Files are read when they
 // are asked for.
@@ -90,7 +87,7 @@ func (s *Suite) Tasks(split string) ([]episode.Task, error) {
 }
 
 // Skipped lists the files that cannot be played, sorted by id.
-func (s *Suite) Skipped(split string) ([]Skipped, error) {
+func (s *Suite) Skipped(split string) ([]env.Skipped, error) {
 	if split != Split {
 		return nil, fmt.Errorf("no split %q: there is %s", split, Split)
 	}
@@ -129,7 +126,7 @@ func (s *Suite) read() {
 			case errors.Is(errs[i], fs.ErrNotExist) || errors.Is(errs[i], fs.ErrPermission):
 				s.err = errors.Join(s.err, errs[i])
 			default:
-				s.skipped = append(s.skipped, Skipped{s.paths[i], errs[i].Error()})
+				s.skipped = append(s.skipped, env.Skipped{ID: s.paths[i], Reason: errs[i].Error()})
 			}
 		}
 		if len(s.tasks) == 0 && s.err == nil {
