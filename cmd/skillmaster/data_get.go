@@ -43,11 +43,11 @@ type dataGetCmd struct {
 
 // Help is shown under --help.
 func (dataGetCmd) Help() string {
-	text := "Downloads the release's archives and packs their games into DIR, ready for --env alfworld --data DIR:\n"
+	var archives strings.Builder
 	for _, a := range releases[realGames] {
-		text += fmt.Sprintf("\n  %-7s %s\n          (%s)", a.name, a.url, a.holds)
+		fmt.Fprintf(&archives, "\n  %-7s %s\n          (%s)", a.name, a.url, a.holds)
 	}
-	return text + `
+	return "Downloads the release's archives and packs their games into DIR, ready for --env alfworld --data DIR:\n" + archives.String() + `
 
 A third archive of the release, json_2.1.1_pddl.zip, is not needed: the game files hold the same problems.
 

@@ -7,12 +7,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +149,95 @@ func TestDataImportRefuses(t *testing.T) {
 	}
 }
 
+// An archive that lies, is damaged inside or leads out of its folder is answered with the name of what is wrong, and nothing
+// is written anywhere.
+func TestDataImportHostile(t *testing.T) {
+	folder, _ := official(t)
+	whole := zipped(t, folder, ".tw-pddl")
+	const game = "json_2.1.1/valid_seen/pick_and_place_simple-Pen-None-Desk-301/t/game.tw-pddl"
+	with := func(name string, add func(z *zip.Writer) error) string {
+		r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for _, f := range r.File {
+			if err := z.Copy(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(add(z), z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name+".zip")
+		write(t, path, b.Bytes())
+		return path
+	}
+	file := func(name string, text []byte) func(z *zip.Writer) error {
+		return func(z *zip.Writer) error {
+			w, err := z.Create(name)
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}
+	}
+	raw := func(h zip.FileHeader, text []byte) func(z *zip.Writer) error {
+		return func(z *zip.Writer) error {
+			h.Name = game
+			w, err := z.CreateRaw(&h)
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/3] ^= 0xff
+	cut, inside := filepath.Join(t.TempDir(), "cut.zip"), filepath.Join(t.TempDir(), "inside.zip")
+	write(t, cut, whole[:len(whole)-100])
+	write(t, inside, damaged)
+	for from, want := range map[string]string{
+		with("bomb", file(game, make([]byte, 20<<20))):                                                            game + ": it has more than 16 MB",
+		with("claims", raw(zip.FileHeader{UncompressedSize64: 1 << 60, CompressedSize64: 2}, []byte("{}"))):       game + ": ",
+		with("locked", raw(zip.FileHeader{Method: 99, UncompressedSize64: 2, CompressedSize64: 2}, []byte("{}"))): "unsupported compression",
+		with("twice", func(z *zip.Writer) error { return errors.Join(file(game, nil)(z), file(game, nil)(z)) }):   "duplicate",
+		cut:    "not a whole zip archive",
+		inside: "damaged",
+	} {
+		to := filepath.Join(t.TempDir(), "games")
+		out, errs := must(t, 1, "data", "import", from, "--to", to)
+		if !strings.Contains(out+errs, want) {
+			t.Errorf("%s is answered with %q, want %q", from, out+errs, want)
+		}
+		if _, err := os.Stat(to); err == nil {
+			t.Errorf("%s left something behind", from)
+		}
+	}
+	dir := t.TempDir()
+	to := filepath.Join(dir, "in", "games")
+	must(t, 0, "data", "import", with("out", file("../../json_2.1.1/../../evil/train/a/b/game.tw-pddl", []byte("{}"))), "--to", to)
+	for at, want := range map[string]string{dir: "in", filepath.Join(dir, "in"): "games", to: "logic valid_seen.jsonl.gz valid_unseen.jsonl.gz"} {
+		if got := names(t, at); got != want {
+			t.Errorf("in %s there are %s, want %s", at, got, want)
+		}
+	}
+}
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
 // What is damaged is named and does not hide the rest; what is left out is counted by reason.
 func TestDataVerifyGoesOn(t *testing.T) {
 	folder, _ := official(t)
@@ -239,17 +330,6 @@ func TestDataGet(t *testing.T) {
 		t.Helper()
 		return must(t, code, append([]string{"data", "get", "alfworld", "--to", to, "--url", "games=" + server.URL + "/" + games, "--url", "trials=" + server.URL + "/t.zip"}, more...)...)
 	}
-	names := func(dir string) string {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return strings.Join(names, " ")
-	}
 	sum := hash(m.files["g.zip"])
 
 	t.Run("all", func(t *testing.T) {
@@ -261,7 +341,7 @@ func TestDataGet(t *testing.T) {
 		if strings.Contains(errs, "g.zip: no checksum") || !strings.Contains(errs, "t.zip: no checksum is known") {
 			t.Errorf("says %s", errs)
 		}
-		if got := names(to); got != "g.zip.sha256 logic t.zip.sha256 valid_seen.jsonl.gz valid_unseen.jsonl.gz" {
+		if got := names(t, to); got != "g.zip.sha256 logic t.zip.sha256 valid_seen.jsonl.gz valid_unseen.jsonl.gz" {
 			t.Errorf("left %s", got)
 		}
 		for _, f := range []string{"g.zip.sha256", "t.zip.sha256"} {
@@ -278,7 +358,7 @@ func TestDataGet(t *testing.T) {
 		to := t.TempDir()
 		m.asked = nil
 		get(0, to, "g.zip", "--keep", "--no-annotations")
-		if got := names(to); got != "g.zip g.zip.sha256 logic valid_seen.jsonl.gz valid_unseen.jsonl.gz" {
+		if got := names(t, to); got != "g.zip g.zip.sha256 logic valid_seen.jsonl.gz valid_unseen.jsonl.gz" {
 			t.Errorf("left %s", got)
 		}
 		if got := fmt.Sprint(m.asked); got != "[/g.zip]" {
@@ -290,7 +370,7 @@ func TestDataGet(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		m.asked, m.before = nil, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Last-Modified", time.Unix(1_700_000_000, 0).UTC().Format(http.TimeFormat))
-			w.Header().Set("Content-Length", fmt.Sprint(len(m.files["g.zip"])))
+			w.Header().Set("Content-Length", strconv.Itoa(len(m.files["g.zip"])))
 			w.Write(m.files["g.zip"][:1000])
 			w.(http.Flusher).Flush()
 			for { // until it has come

@@ -108,8 +108,8 @@ func openZip(path string) (*zip.ReadCloser, error) {
 	var start [40]byte
 	n := 0
 	if f, err := os.Open(path); err == nil {
+		defer f.Close()
 		n, _ = io.ReadFull(f, start[:]) // a short file is shown whole
-		f.Close()
 	}
 	return nil, fmt.Errorf("%s is not a whole zip archive (it starts with %q): remove it and fetch it again", path, start[:n])
 }
@@ -132,11 +132,8 @@ func packImported(ctx context.Context, suite *alfworld.Suite, rows []splitRow, t
 				return err
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		name := r.Split + ".jsonl.gz"
-		if err := writeWhole(filepath.Join(beside, name), func(w io.Writer) error { return alfworld.Pack(w, games) }); err != nil {
+		if err := writeWhole(filepath.Join(beside, name), func(w io.Writer) error { return alfworld.Pack(stopping{ctx, w}, games) }); err != nil {
 			return err
 		}
 		names = append(names, name)
@@ -153,6 +150,19 @@ func packImported(ctx context.Context, suite *alfworld.Suite, rows []splitRow, t
 		fmt.Fprintln(stdout, filepath.Join(to, name))
 	}
 	return nil
+}
+
+// stopping is a writer that fails when its context ends.
+type stopping struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (s stopping) Write(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.w.Write(b)
 }
 
 // writeTexts writes the rule texts, unless some are there.

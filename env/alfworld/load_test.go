@@ -702,6 +702,45 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkLoadOfficial reads 134 trials of the official layout, each with the 95 kB for the 3-D simulator that released
+// trials have.
+func BenchmarkLoadOfficial(b *testing.B) {
+	dir, suite := b.TempDir(), openData(b, Options{})
+	tasks, err := suite.Tasks("valid_unseen")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ts := texts(b)
+	for _, task := range tasks {
+		g, err := suite.Game(task.ID)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := WriteOfficial(dir, g, ts); err != nil {
+			b.Fatal(err)
+		}
+		path := filepath.Join(dir, officialFolder, g.ID, trialFileName)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		images := `{"images":[` + strings.Repeat(`{"high_idx":0,"image_name":"000000000.png","low_idx":0},`, 1700) + `{}],`
+		if err := os.WriteFile(path, append([]byte(images), text[1:]...), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		s, err := Open(dir, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c, err := s.Scan(b.Context(), "valid_unseen", nil); err != nil || c.Annotated != len(tasks) {
+			b.Fatal(len(c.Broken), err)
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(len(tasks))*1e6, "µs/game")
+}
+
 // openAnew opens the released games without what was read before.
 func openAnew(b *testing.B) *Suite {
 	b.Helper()
