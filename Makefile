@@ -4,7 +4,7 @@ FUZZTIME ?= 10s
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden fuzz bench
+.PHONY: check build format vet lint test generate golden experts fuzz bench
 
 check: format vet lint test
 
@@ -29,6 +29,12 @@ golden:
 	go run ./cmd/skillmaster data verify --env alfworld --data $(SKILLMASTER_DATA) --released
 	go run ./cmd/skillmaster replay --env alfworld --data $(SKILLMASTER_DATA)
 	go run ./cmd/skillmaster replay --env webshop --data $(SKILLMASTER_DATA)
+
+# Ten thousand generated games of each difficulty, and of a house with customs, and all real ones, played by both experts.
+experts:
+	go run ./cmd/skillmaster bench expert
+	go run ./cmd/skillmaster bench expert --difficulty 0 --custom 0.8
+	go run ./cmd/skillmaster bench expert --env alfworld --data $(SKILLMASTER_DATA)
 
 # Each fuzz target for FUZZTIME; little of it goes into making inputs smaller.
 fuzz:

@@ -94,3 +94,36 @@ func TestBenchEngine(t *testing.T) {
 	}
 	must(t, 2, "bench", "engine", "--rounds", "0")
 }
+
+// The experts win small generated worlds, usual and not; too high a bar is an error, and so is what cannot be.
+func TestBenchExpert(t *testing.T) {
+	out, _ := must(t, 0, "bench", "expert", "--games", "120", "--difficulty", "0,1", "--json")
+	var rows []expertRow
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 14 {
+		t.Fatalf("got %d rows, want those of six families and all, twice", len(rows))
+	}
+	for i, r := range rows {
+		want := 20
+		if i%7 == 6 {
+			want = 120
+		}
+		if r.Count != want || r.PlanWon != want || r.SearchWon < want-2 || r.SearchSteps == nil || *r.SearchSteps < *r.PlanSteps {
+			t.Errorf("row %+v", r)
+		}
+	}
+	if all, hard := rows[6], rows[13]; *hard.SearchSteps < *all.SearchSteps+1 {
+		t.Errorf("a search takes %v steps in usual rooms, %v where things lie anywhere", *all.SearchSteps, *hard.SearchSteps)
+	}
+	out, errs := must(t, 1, "bench", "expert", "--games", "12", "--difficulty", "0", "--least", "1.1")
+	if !strings.Contains(out, "pick_two_obj_and_place") || !strings.Contains(errs, "fewer than 1.1") {
+		t.Errorf("a bar that nobody passes: %s%s", out, errs)
+	}
+	must(t, 2, "bench", "expert", "--games", "0")
+	must(t, 2, "bench", "expert", "--difficulty", "2")
+	must(t, 2, "bench", "expert", "--split", "train")
+	must(t, 2, "bench", "expert", "--env", "alfworld", "--custom", "0.5")
+	must(t, 2, "data", "pack", "--env", "alfworld", "--difficulty", "0.5", "--to", t.TempDir())
+}

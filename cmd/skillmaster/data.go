@@ -277,11 +277,11 @@ func (c *dataVerifyCmd) playAll(ctx context.Context, suite *alfworld.Suite, task
 	faults := make([]string, len(tasks))
 	for i, t := range tasks {
 		g.Go(func() error {
-			won, err := expertWins(ctx, suite, t)
+			p, err := playExpert(ctx, suite, t, env.Knows)
 			if err != nil {
 				return fmt.Errorf("play %s: %w", t.ID, err)
 			}
-			if !won {
+			if !p.won {
 				faults[i] = t.ID + ": the expert does not win"
 			}
 			return nil
@@ -291,34 +291,6 @@ func (c *dataVerifyCmd) playAll(ctx context.Context, suite *alfworld.Suite, task
 		return nil, err
 	}
 	return slices.DeleteFunc(faults, func(s string) bool { return s == "" }), nil
-}
-
-// expertWins plays a task with full knowledge.
-func expertWins(ctx context.Context, suite interface {
-	env.Suite
-	env.Coach
-}, t episode.Task,
-) (won bool, err error) {
-	e, _, err := suite.Open(ctx, t, 0)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	expert, err := suite.Expert(e, env.Knows, nil, episode.Seed(0).Rand())
-	if err != nil {
-		return false, err
-	}
-	for {
-		a, ok := expert.Next()
-		if !ok {
-			return false, nil
-		}
-		r, err := e.Step(ctx, a)
-		if err != nil || r.Done {
-			return r.Success, err
-		}
-		expert.Observe(a, r)
-	}
 }
 
 type dataPackCmd struct {
@@ -382,6 +354,9 @@ func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
 		return nil, usage(errors.New("--games must not be negative"))
 	}
 	if c.Env == realGames {
+		if c.Seed != 0 || c.Difficulty != 0 || c.Custom != 0 {
+			return nil, usage(fmt.Errorf("--seed, --difficulty and --custom are for generated games: leave them out, or use --env %s", household))
+		}
 		return openGames(gamesOf(c.Env), c.Data)
 	}
 	n := cmp.Or(c.Games, 100)

@@ -140,6 +140,8 @@ func TestBadInput(t *testing.T) {
 		"no corpus":          {[]string{"train", "--set", "corpus=0"}, 2, "corpus is 0"},
 		"no such panel":      {[]string{"train", "--set", `world.sizes={"trian":8}`}, 2, "trian"},
 		"no such world":      {[]string{"train", "--set", "world.name=kitchen"}, 2, "kitchen"},
+		"made, not real":     {[]string{"train", "--env", "alfworld", "--set", "world.difficulty=0.5"}, 2, "generated games"},
+		"house, not real":    {[]string{"train", "--env", "alfworld", "--set", "world.custom=0.5"}, 2, "generated games"},
 		"wrong type":         {[]string{"train", "--set", "train.group=many"}, 2, "train.group"},
 		"unknown preset":     {[]string{"train", "--preset", "fast"}, 2, "smoke"},
 		"no data":            {[]string{"train", "--env", "alfworld", "--data", dir, "--run", filepath.Join(dir, "x")}, 1, dir},

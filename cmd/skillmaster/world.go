@@ -45,12 +45,16 @@ func gamesOf(name string) worldConfig {
 	return c
 }
 
-// validate reports a world that there is not, and panels of generated games that no run plays.
+// validate reports a world that there is not, settings that it would not heed, and panels of generated games that no run
+// plays.
 func (c worldConfig) validate() error {
 	switch c.Name {
 	case realGames, household:
 	default:
 		return fmt.Errorf("world.name is %q: it is %s or %s", c.Name, household, realGames)
+	}
+	if c.Name == realGames && (c.Difficulty != 0 || c.Custom != 0 || c.House != 0) {
+		return fmt.Errorf("world.difficulty, world.custom and world.house are for generated games: leave them out (0), or use --env %s", household)
 	}
 	known := defaultWorld(c.Name).Sizes
 	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"skillmaster/env"
 	"skillmaster/episode"
@@ -154,7 +153,7 @@ func TestSentencesSayTheGoal(t *testing.T) {
 
 func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
 	s := openData(t, Options{})
-	shorter, plans, spent := 0, 0, time.Duration(0)
+	shorter, plans := 0, 0
 	for _, split := range []string{"valid_seen", "valid_unseen"} {
 		for _, task := range everyTask(t, s, split, 1) {
 			g, err := s.Game(task.ID)
@@ -162,9 +161,7 @@ func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
 				t.Fatal(err)
 			}
 			state := g.NewState(FromFile)
-			start := time.Now()
 			plan, ok := state.Plan()
-			spent += time.Since(start)
 			plans++
 			p := play(t, s, task, env.Knows, nil, nil)
 			if !ok || !p.success || len(p.steps) != len(plan) || len(plan) > len(g.Walkthrough) {
@@ -176,11 +173,7 @@ func TestPlansAreNoLongerThanWalkthroughs(t *testing.T) {
 			}
 		}
 	}
-	each := spent / time.Duration(plans)
-	t.Logf("%d of %d plans are shorter than their walkthroughs; one takes %v on average", shorter, plans, each)
-	if each > 10*time.Millisecond {
-		t.Errorf("a plan takes %v on average, want at most 10 ms", each)
-	}
+	t.Logf("%d of %d plans are shorter than their walkthroughs", shorter, plans)
 }
 
 // shortest searches the whole space of states, breadth first, for the length of a shortest plan of at most limit.
@@ -330,6 +323,27 @@ func BenchmarkSearcher(b *testing.B) {
 			x.Observe(a, episode.StepResult{Observation: episode.Observation{Text: text}})
 		}
 	}
+}
+
+// BenchmarkPlanOfReleased plans the 274 evaluation games, each from its start.
+func BenchmarkPlanOfReleased(b *testing.B) {
+	s := openData(b, Options{})
+	var states []*State
+	for _, split := range []string{"valid_seen", "valid_unseen"} {
+		for _, task := range everyTask(b, s, split, 1) {
+			g, err := s.Game(task.ID)
+			if err != nil {
+				b.Fatal(err)
+			}
+			states = append(states, g.NewState(Move))
+		}
+	}
+	for b.Loop() {
+		for _, state := range states {
+			state.Plan()
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(states)), "ns/plan")
 }
 
 func BenchmarkPlan(b *testing.B) {
