@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"skillmaster/chat"
@@ -27,7 +28,8 @@ type runConfig struct {
 	Train      train.Config `json:"train"`
 }
 
-// modelConfig is the shape of the embedded transformer.
+// modelConfig is the embedded transformer: its shape, or the directory of a pretrained one, which has its own shape and
+// tokenizer; the context counts for both.
 type modelConfig struct {
 	Width   int `json:"width"`
 	Layers  int `json:"layers"`
@@ -35,6 +37,11 @@ type modelConfig struct {
 	KVHeads int `json:"kv_heads"`
 	Hidden  int `json:"hidden"`
 	Context int `json:"context"`
+
+	Pretrained string                    `json:"pretrained"` // directory with config.json, tokenizer.json and safetensors; empty: none
+	Adapter    transformer.AdapterConfig `json:"adapter"`    // rank 0: none, all weights are trained
+	Precision  transformer.Precision     `json:"precision"`  // of products with weights: float32 or bfloat16
+	Recompute  bool                      `json:"recompute"`  // less memory and more time in updates
 }
 
 // shape is what the engine makes a model of with the given number of tokens.
@@ -45,19 +52,38 @@ func (m modelConfig) shape(vocabulary int) transformer.Config {
 	}
 }
 
+func (m modelConfig) validate(vocabulary int) error {
+	if m.Context < 2 {
+		return fmt.Errorf("model.context is %d, at least 2 ids are needed", m.Context)
+	}
+	if m.Adapter.Rank != 0 {
+		if err := m.Adapter.Validate(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case m.Pretrained == "" && m.Width == 0:
+		return errors.New("model has no shape: give the directory of a pretrained one (--set model.pretrained=DIR)")
+	case m.Pretrained == "":
+		return m.shape(vocabulary).Validate()
+	}
+	if _, err := os.Stat(filepath.Join(m.Pretrained, "config.json")); err != nil {
+		return fmt.Errorf("model.pretrained: no model in %s: %w", m.Pretrained, err)
+	}
+	return nil
+}
+
 // validate reports settings that cannot be, so that no run directory is made with them.
 func (c runConfig) validate() error {
+	if err := c.Model.validate(c.Vocabulary); err != nil {
+		return err
+	}
 	least := 256 + len(chat.Plain().Special()) + len(chat.Tags())
 	switch {
 	case c.Vocabulary < least:
 		return fmt.Errorf("vocabulary is %d, at least %d are needed: all bytes and the tokens with a meaning of their own", c.Vocabulary, least)
 	case c.Corpus < 1:
 		return fmt.Errorf("corpus is %d, a tokenizer needs at least 1 demonstration", c.Corpus)
-	case c.Model.Context < 2:
-		return fmt.Errorf("model.context is %d, at least 2 ids are needed", c.Model.Context)
-	}
-	if err := c.Model.shape(c.Vocabulary).Validate(); err != nil {
-		return err
 	}
 	if err := c.World.validate(); err != nil {
 		return err
@@ -95,8 +121,13 @@ func preset(world, name string) (runConfig, error) {
 		c.Corpus = 50
 		c.Train.Warm.Updates, c.Train.Warm.Round, c.Train.Warm.Tokens, c.Train.Warm.Rate = 100, 25, 1000, 6e-3
 		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 3, 2, 4
+	case "pretrained": // a chat model that knows language, and the world from its guide alone
+		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Precision: transformer.BFloat16, Recompute: true}
+		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
+		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
+		c.Train.Tasks, c.Train.Group = 4, 4
 	default:
-		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke", name)
+		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained", name)
 	}
 	return c, nil
 }

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"skillmaster/chat"
 	"skillmaster/episode"
 	"skillmaster/policy"
 	"skillmaster/rollout"
@@ -128,26 +126,18 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err != nil {
 		return fail(err)
 	}
-	tok, err := tokenizer(ctx, run, cfg, suite, all)
+	engine, err := openEngine(ctx, run, cfg, world{suite, all}, c.Workers)
 	if err != nil {
 		return fail(err)
 	}
-	workers := c.Workers
-	if workers <= 0 {
-		workers = runtime.NumCPU()
+	if err := engine.load(ctx, saved.Path); err != nil {
+		return fail(err)
 	}
-	learner, err := newLearner(cfg, tok, workers)
+	sampler, err := engine.learner.Sampler(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	if err := loadLearner(ctx, learner, saved.Path); err != nil {
-		return fail(err)
-	}
-	sampler, err := learner.Sampler(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	p := &rollout.Player{Suite: suite, Policy: policy.NewChat(sampler, tok, chat.Plain()), Config: cfg.Train.Rollout}
+	p := &rollout.Player{Suite: suite, Policy: policy.NewChat(sampler, engine.tokenizer, engine.template), Config: cfg.Train.Rollout}
 	p.Config.Temperature = cfg.Train.EvaluateTemperature
 	if c.Temperature != nil {
 		p.Config.Temperature = *c.Temperature

@@ -1,24 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/episode"
-	"skillmaster/policy"
-	"skillmaster/policy/transformer"
 	"skillmaster/skill"
 	"skillmaster/store"
 	"skillmaster/train"
@@ -30,7 +24,7 @@ type trainCmd struct {
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
 	Env         string   `help:"World: household (generated games, no download) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Preset      string   `help:"Settings to start from: default, paper, release or smoke." default:"default"`
+	Preset      string   `help:"Settings to start from: default, paper, release, smoke or pretrained." default:"default"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
 	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
 	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
@@ -50,7 +44,8 @@ Examples:
   skillmaster train
   skillmaster train --env alfworld --data ../shared/data --run runs/first
   skillmaster train --run runs/first --resume
-  skillmaster train --preset smoke --set train.learn.variant=joint`
+  skillmaster train --preset smoke --set train.learn.variant=joint
+  skillmaster train --preset pretrained --set model.pretrained=DIR`
 }
 
 // episodesAtOnce is how many episodes wait for the sampler together: enough to keep its batches full.
@@ -161,6 +156,11 @@ func (c *trainCmd) config() (runConfig, error) {
 			return cfg, err
 		}
 	}
+	if cfg.Model.Pretrained != "" {
+		if cfg.Model.Pretrained, err = filepath.Abs(cfg.Model.Pretrained); err != nil {
+			return cfg, err
+		}
+	}
 	if err := cfg.validate(); err != nil {
 		return cfg, fmt.Errorf("settings: %w (skillmaster train --print-config shows every key)", err)
 	}
@@ -236,15 +236,7 @@ func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, er
 // trainer wires the parts of a run, and says where to go on.
 func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w world, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
 	var from train.Checkpoint
-	tok, err := tokenizer(ctx, run, cfg, w.suite, w.panels)
-	if err != nil {
-		return nil, from, err
-	}
-	workers := c.Workers
-	if workers <= 0 {
-		workers = runtime.NumCPU()
-	}
-	learner, err := newLearner(cfg, tok, workers)
+	engine, err := openEngine(ctx, run, cfg, w, c.Workers)
 	if err != nil {
 		return nil, from, err
 	}
@@ -254,7 +246,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	}
 	switch {
 	case errors.Is(none, store.ErrNoCheckpoint) && cfg.WarmFrom != "":
-		if from, err = warmFrom(ctx, learner, cfg, w.panels); err != nil {
+		if from, err = engine.warmFrom(ctx, cfg, w.panels); err != nil {
 			return nil, from, err
 		}
 	case errors.Is(none, store.ErrNoCheckpoint):
@@ -262,7 +254,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 		return nil, from, none
 	default:
 		from = saved.Checkpoint
-		if err := loadLearner(ctx, learner, saved.Path); err != nil {
+		if err := engine.load(ctx, saved.Path); err != nil {
 			return nil, from, err
 		}
 	}
@@ -278,14 +270,14 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	if errors.Is(none, store.ErrNoCheckpoint) {
 		from.Bank = bank
 	}
-	reference, err := reference(ctx, run, cfg, from, workers)
+	reference, err := engine.reference(ctx, run, cfg, from)
 	if err != nil {
 		return nil, from, err
 	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: learner, Context: cfg.Model.Context, Reference: reference,
-		Tokenizer: tok, Template: chat.Plain(), Bank: bank, Workers: episodesAtOnce,
+		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learner, Context: engine.context(), Reference: reference,
+		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
 	}, from, nil
@@ -320,118 +312,6 @@ func samePanels(m store.Manifest, p train.Panels) error {
 		if now[q.Name] != q.Hash {
 			return fmt.Errorf("panel %s is %s now and was %s when the run began: its tasks have changed (give the run's own --data)", q.Name, now[q.Name], q.Hash)
 		}
-	}
-	return nil
-}
-
-// tokenizer reads the run's tokenizer, or trains it on the world's own text and keeps it there.
-func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, suite env.Suite, panels train.Panels) (*chat.Tokenizer, error) {
-	kept, err := run.Document(ctx, "tokenizer.json")
-	if errors.Is(err, store.ErrNotFound) && cfg.WarmFrom != "" {
-		err = withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
-			if kept, err = other.Document(ctx, "tokenizer.json"); err != nil {
-				return err
-			}
-			return run.KeepDocument(ctx, "tokenizer.json", kept)
-		})
-	}
-	if err == nil {
-		return chat.Load(bytes.NewReader(kept))
-	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
-	corpus, err := train.Corpus(ctx, cfg.Train, suite, panels.Warm.Tasks, cfg.Corpus)
-	if err != nil {
-		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
-	}
-	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
-		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
-		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(panels.Warm.Tasks)...),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("train a tokenizer: %w", err)
-	}
-	var file bytes.Buffer
-	if err := tok.Save(&file); err != nil {
-		return nil, err
-	}
-	return tok, run.KeepDocument(ctx, "tokenizer.json", file.Bytes())
-}
-
-// newLearner makes the embedded transformer with fresh weights.
-func newLearner(cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {
-	pieces := make([][]string, tok.VocabSize())
-	for i := range pieces {
-		pieces[i] = tok.Parts(int32(i))
-	}
-	model, err := transformer.NewModel(cfg.Model.shape(tok.VocabSize()), uint64(episode.Seed(cfg.Train.Seed).Derive("weights")), pieces)
-	if err != nil {
-		return nil, err
-	}
-	return transformer.NewLearner(model, transformer.LearnerOptions{
-		Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers},
-	}), nil
-}
-
-// reference is the policy that a run in the middle of learning began it with; nil where there is no KL term, or where
-// learning has still to begin.
-func reference(ctx context.Context, run *store.Run, cfg runConfig, from train.Checkpoint, workers int) (policy.Scorer, error) {
-	if cfg.Train.Learn.KL == 0 || from.Phase == train.WarmStart {
-		return nil, nil
-	}
-	saved, err := run.Warm(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reference policy: %w", err)
-	}
-	f, err := os.Open(saved.Path)
-	if err != nil {
-		return nil, fmt.Errorf("reference policy: %w", err)
-	}
-	defer f.Close()
-	m, err := transformer.ReadModel(ctx, f)
-	if err != nil {
-		return nil, fmt.Errorf("reference policy %s: %w", saved.Path, err)
-	}
-	return m.Sampler(transformer.SamplerOptions{Workers: workers}), nil
-}
-
-// warmFrom loads the end of another run's warm start, and says where to go on from there.
-func warmFrom(ctx context.Context, l *transformer.Learner, cfg runConfig, panels train.Panels) (train.Checkpoint, error) {
-	var from train.Checkpoint
-	err := withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
-		saved, err := other.Warm(ctx)
-		if err != nil {
-			return err
-		}
-		m, err := other.Manifest(ctx)
-		if err != nil {
-			return err
-		}
-		if err := samePanels(m, panels); err != nil {
-			return err // it may have seen what this run reports on
-		}
-		w := cfg.Train.Warm
-		from = train.Checkpoint{PolicyVersion: saved.Checkpoint.PolicyVersion, Tokens: saved.Checkpoint.Tokens}
-		if w.Updates > 0 {
-			from.Round = (w.Updates + w.Round - 1) / w.Round // every round of the warm start is done
-		}
-		return loadLearner(ctx, l, saved.Path)
-	})
-	if err != nil {
-		return from, fmt.Errorf("warm start of %s: %w", cfg.WarmFrom, err)
-	}
-	return from, nil
-}
-
-func loadLearner(ctx context.Context, l *transformer.Learner, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := l.Load(ctx, f); err != nil {
-		return fmt.Errorf("checkpoint %s: %w", path, err)
 	}
 	return nil
 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"skillmaster/chat"
+	"skillmaster/episode"
+	"skillmaster/policy"
+	"skillmaster/policy/transformer"
+	"skillmaster/store"
+	"skillmaster/train"
+)
+
+// engine is the embedded transformer of a run, with the way it reads and writes.
+type engine struct {
+	tokenizer *chat.Tokenizer
+	template  chat.Template
+	learner   *transformer.Learner
+	again     func(ctx context.Context) (*transformer.Learner, error) // another learner that has learnt nothing yet
+}
+
+// openEngine makes a run's model as it is before anything was learnt. No workers are all cores.
+func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, workers int) (*engine, error) {
+	if workers <= 0 {
+		workers = runtime.NumCPU()
+	}
+	tok, err := tokenizer(ctx, run, cfg, w)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{tokenizer: tok, template: chat.Plain()}
+	if cfg.Model.Pretrained != "" {
+		if e.template, err = pretrainedTemplate(tok); err != nil {
+			return nil, fmt.Errorf("%s: %w", cfg.Model.Pretrained, err)
+		}
+	}
+	e.again = func(ctx context.Context) (*transformer.Learner, error) { return newLearner(ctx, cfg, tok, workers) }
+	e.learner, err = e.again(ctx)
+	return e, err
+}
+
+// context is the most ids of a sequence.
+func (e *engine) context() int { return e.learner.Model().Config().Context }
+
+// pretrainedTemplate is the template whose special tokens a tokenizer has.
+func pretrainedTemplate(tok *chat.Tokenizer) (chat.Template, error) {
+	var all []error
+	for _, t := range []chat.Template{chat.Llama3(), chat.ChatML(), chat.Plain()} {
+		err := t.Check(tok)
+		if err == nil {
+			return t, nil
+		}
+		all = append(all, err)
+	}
+	return chat.Template{}, fmt.Errorf("its tokenizer fits no chat template: %w (take a model that was trained to chat)", errors.Join(all...))
+}
+
+func readTokenizer(path string) (*chat.Tokenizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	tok, err := chat.Load(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tok, nil
+}
+
+// tokenizer reads the pretrained model's tokenizer or the run's, or trains one on the world's own text and keeps it there.
+func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*chat.Tokenizer, error) {
+	if cfg.Model.Pretrained != "" {
+		return readTokenizer(filepath.Join(cfg.Model.Pretrained, "tokenizer.json"))
+	}
+	kept, err := run.Document(ctx, "tokenizer.json")
+	if errors.Is(err, store.ErrNotFound) && cfg.WarmFrom != "" {
+		err = withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
+			if kept, err = other.Document(ctx, "tokenizer.json"); err != nil {
+				return err
+			}
+			return run.KeepDocument(ctx, "tokenizer.json", kept)
+		})
+	}
+	if err == nil {
+		return chat.Load(bytes.NewReader(kept))
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	corpus, err := train.Corpus(ctx, cfg.Train, w.suite, w.panels.Warm.Tasks, cfg.Corpus)
+	if err != nil {
+		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
+	}
+	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
+		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
+		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(w.panels.Warm.Tasks)...),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("train a tokenizer: %w", err)
+	}
+	var file bytes.Buffer
+	if err := tok.Save(&file); err != nil {
+		return nil, err
+	}
+	return tok, run.KeepDocument(ctx, "tokenizer.json", file.Bytes())
+}
+
+// newLearner makes the model that the settings describe, and its learner.
+func newLearner(ctx context.Context, cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {
+	seed := episode.Seed(cfg.Train.Seed)
+	model, err := newModel(ctx, cfg.Model, tok, seed)
+	if err != nil {
+		return nil, err
+	}
+	if a := cfg.Model.Adapter; a.Rank > 0 {
+		if err := model.Adapt(a, uint64(seed.Derive("adapter"))); err != nil {
+			return nil, err
+		}
+	}
+	return transformer.NewLearner(model, transformer.LearnerOptions{
+		Workers: workers, Precision: cfg.Model.Precision, Recompute: cfg.Model.Recompute, Sampler: transformer.SamplerOptions{Workers: workers},
+	}), nil
+}
+
+func newModel(ctx context.Context, c modelConfig, tok *chat.Tokenizer, seed episode.Seed) (*transformer.Model, error) {
+	if c.Pretrained == "" {
+		pieces := make([][]string, tok.VocabSize())
+		for i := range pieces {
+			pieces[i] = tok.Parts(int32(i))
+		}
+		return transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
+	}
+	m, err := transformer.ReadPretrained(ctx, c.Pretrained, transformer.PretrainedOptions{Context: c.Context})
+	if err != nil {
+		return nil, err
+	}
+	if v := m.Config().Vocab; tok.VocabSize() > v {
+		return nil, fmt.Errorf("%s: its tokenizer has %d tokens, its model %d (are they of one release?)", c.Pretrained, tok.VocabSize(), v)
+	}
+	return m, nil
+}
+
+// reference is the policy that a run in the middle of learning began it with; nil where there is no KL term, or where
+// learning has still to begin.
+func (e *engine) reference(ctx context.Context, run *store.Run, cfg runConfig, from train.Checkpoint) (policy.Scorer, error) {
+	if cfg.Train.Learn.KL == 0 || from.Phase == train.WarmStart {
+		return nil, nil
+	}
+	saved, err := run.Warm(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	l, err := e.again(ctx)
+	if err == nil {
+		err = loadLearner(ctx, l, saved.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	s, err := l.Sampler(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reference policy: %w", err)
+	}
+	return s.(policy.Scorer), nil // every sampler of the engine is one
+}
+
+// warmFrom loads the end of another run's warm start, and says where to go on from there.
+func (e *engine) warmFrom(ctx context.Context, cfg runConfig, panels train.Panels) (train.Checkpoint, error) {
+	var from train.Checkpoint
+	err := withRun(ctx, cfg.WarmFrom, func(other *store.Run) error {
+		saved, err := other.Warm(ctx)
+		if err != nil {
+			return err
+		}
+		m, err := other.Manifest(ctx)
+		if err != nil {
+			return err
+		}
+		if err := samePanels(m, panels); err != nil {
+			return err // it may have seen what this run reports on
+		}
+		w := cfg.Train.Warm
+		from = train.Checkpoint{PolicyVersion: saved.Checkpoint.PolicyVersion, Tokens: saved.Checkpoint.Tokens}
+		if w.Updates > 0 {
+			from.Round = (w.Updates + w.Round - 1) / w.Round // every round of the warm start is done
+		}
+		return e.load(ctx, saved.Path)
+	})
+	if err != nil {
+		return from, fmt.Errorf("warm start of %s: %w", cfg.WarmFrom, err)
+	}
+	return from, nil
+}
+
+// load reads a checkpoint.
+func (e *engine) load(ctx context.Context, path string) error {
+	return loadLearner(ctx, e.learner, path)
+}
+
+func loadLearner(ctx context.Context, l *transformer.Learner, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := l.Load(ctx, f); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return nil
+}
