@@ -1,10 +1,12 @@
 # Every target can be called on its own; `make check` is what a change must pass.
 SKILLMASTER_DATA ?= ../shared/data
 FUZZTIME ?= 10s
+GAMES ?= 6
+ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python
 
 check: format vet lint test
 
@@ -49,3 +51,12 @@ bench:
 	go run ./cmd/skillmaster bench engine
 	go run ./cmd/skillmaster bench probe
 	go test -run '^$$' -bench . -benchtime 1x ./...
+
+# ALFWorld's own engine, installed from PyPI under bin/python/, plays GAMES games of each kind, and skillmaster the same
+# episodes. It takes about 12 steps a second and a second for each start: a minute for each of GAMES, and more.
+alfworld-python: build
+	env/alfworld/testdata/python/original.sh compare bin/skillmaster bin/python $(GAMES)
+
+# The speed of both, ROUNDS times in turn.
+bench-python: build
+	env/alfworld/testdata/python/original.sh bench bin/skillmaster bin/python $(ROUNDS)

@@ -30,6 +30,20 @@ func TestRecordingsOfTheOriginal(t *testing.T) {
 	}
 }
 
+// TestOriginalOnGeneratedGames plays again what ALFWorld's own engine, release 0.4.2, said of generated games, a quarter of
+// them in the wording before 0.4. testdata/python/original.sh golden made games and traces.
+func TestOriginalOnGeneratedGames(t *testing.T) {
+	dir := filepath.Join("testdata", "original")
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := replayAll(t, s, filepath.Join(dir, "traces", "*.jsonl.gz"))
+	if got.Episodes != 62 || got.Steps != 1327 || len(got.Skipped) > 0 {
+		t.Errorf("got %d episodes, %d steps, skipped %v; want 62 episodes, 1327 steps", got.Episodes, got.Steps, got.Skipped)
+	}
+}
+
 // replayAll adds up the recordings of some files.
 func replayAll(t *testing.T, s *Suite, pattern string) Replayed {
 	t.Helper()
