@@ -16,6 +16,7 @@ import (
 
 	"skillmaster/env"
 	"skillmaster/env/alfworld"
+	"skillmaster/env/textworld"
 	"skillmaster/episode"
 
 	"golang.org/x/sync/errgroup"
@@ -32,8 +33,8 @@ type dataCmd struct {
 
 // dataSource is where games come from.
 type dataSource struct {
-	Env  string `help:"World: household (generated games) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
-	Data string `help:"Folder of the real games, packed or in the official layout." default:"${data}" placeholder:"DIR"`
+	Env  string `help:"World: household (generated games), alfworld (the real games under --data) or textworld (any game files)." default:"household" enum:"household,alfworld,textworld"`
+	Data string `help:"Folder of the real games, packed or in the official layout; of any game files (*.tw-pddl), or one such file." default:"${data}" placeholder:"DIR"`
 }
 
 type dataListCmd struct {
@@ -55,20 +56,13 @@ type splitRow struct {
 	Families  map[string]int `json:"families"`
 	Annotated int            `json:"annotated"` // games with people's own sentences for the goal
 	Tasks     []episode.Task `json:"tasks,omitempty"`
+	General   []leftOut      `json:"general,omitempty"` // games played as any TextWorld game, and why
 	Skipped   []leftOut      `json:"skipped"`
 	Broken    []string       `json:"broken"` // files, with what is wrong
 }
 
 func (c *dataListCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openGames(gamesOf(c.Env), c.Data)
-	if err != nil {
-		return err
-	}
-	splits := suite.Splits()
-	if c.Split != "" {
-		splits = []string{c.Split}
-	}
-	rows, err := splitRows(ctx, suite, splits, stderr)
+	rows, err := c.rows(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -79,6 +73,42 @@ func (c *dataListCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 		return fmt.Errorf("%d files are damaged (skillmaster data verify lists them)", n)
 	}
 	return nil
+}
+
+func (c *dataListCmd) rows(ctx context.Context, stderr io.Writer) ([]splitRow, error) {
+	if c.Env == textGames {
+		return textRows(c.Data, cmp.Or(c.Split, textworld.Split))
+	}
+	suite, err := openGames(gamesOf(c.Env), c.Data)
+	if err != nil {
+		return nil, err
+	}
+	splits := suite.Splits()
+	if c.Split != "" {
+		splits = []string{c.Split}
+	}
+	return splitRows(ctx, suite, splits, stderr)
+}
+
+// textRows reads a folder of any game files, or one of them.
+func textRows(path, split string) ([]splitRow, error) {
+	suite, err := textworld.Open(path, textworld.Options{})
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := suite.Tasks(split)
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := suite.Skipped(split)
+	if err != nil {
+		return nil, err
+	}
+	row := splitRow{Split: split, Games: len(tasks), Families: map[string]int{}, Tasks: tasks, Skipped: leftOuts(skipped), Broken: []string{}}
+	for _, t := range tasks {
+		row.Families[t.Family]++
+	}
+	return []splitRow{row}, nil
 }
 
 func (c *dataListCmd) print(stdout io.Writer, rows []splitRow) error {
@@ -111,7 +141,7 @@ func splitRows(ctx context.Context, suite *alfworld.Suite, splits []string, stde
 			return nil, err
 		}
 		rows[i] = splitRow{
-			Split: s, Games: len(c.Tasks), Families: map[string]int{}, Annotated: c.Annotated, Tasks: c.Tasks, Skipped: leftOuts(c.Skipped), Broken: []string{},
+			Split: s, Games: len(c.Tasks), Families: map[string]int{}, Annotated: c.Annotated, Tasks: c.Tasks, General: leftOuts(c.General), Skipped: leftOuts(c.Skipped), Broken: []string{},
 		}
 		for _, t := range c.Tasks {
 			rows[i].Families[t.Family]++
@@ -133,18 +163,39 @@ func countBroken(rows []splitRow) (n int) {
 func printSplits(stdout io.Writer, rows []splitRow) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "split\tgames\tskipped\tdamaged\tannotated\t")
-	for _, f := range alfworld.Families() {
+	families := columns(rows)
+	for _, f := range families {
 		fmt.Fprintf(w, "%s\t", f)
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t", r.Split, r.Games, len(r.Skipped), len(r.Broken), r.Annotated)
-		for _, f := range alfworld.Families() {
-			fmt.Fprintf(w, "%d\t", r.Families[f.String()])
+		for _, f := range families {
+			fmt.Fprintf(w, "%d\t", r.Families[f])
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// columns are the families of a household, or those there are if none of them is.
+func columns(rows []splitRow) []string {
+	var own, others []string
+	for _, f := range alfworld.Families() {
+		own = append(own, f.String())
+	}
+	for _, r := range rows {
+		for f := range r.Families {
+			if slices.Contains(own, f) {
+				return own
+			}
+			others = append(others, f)
+		}
+	}
+	if len(others) == 0 {
+		return own
+	}
+	return distinct(others)
 }
 
 type dataVerifyCmd struct {
@@ -173,6 +224,9 @@ type verified struct {
 }
 
 func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.Env == textGames {
+		return usage(fmt.Errorf("nothing is known of these games to compare with: skillmaster data list --env %s reads them all", textGames))
+	}
 	suite, err := openGames(gamesOf(c.Env), c.Data)
 	if err != nil {
 		return err
@@ -225,18 +279,24 @@ func printFound(stdout io.Writer, rows []splitRow) error {
 		return err
 	}
 	for _, r := range rows {
-		ids := map[string][]string{}
-		for _, s := range r.Skipped {
-			ids[s.Reason] = append(ids[s.Reason], s.ID)
-		}
-		for _, reason := range slices.Sorted(maps.Keys(ids)) {
-			fmt.Fprintf(stdout, "%s: %d left out: %s (%s)\n", r.Split, len(ids[reason]), reason, some(ids[reason], 2, ", "))
-		}
+		printReasons(stdout, r.Split, "left out", r.Skipped)
+		printReasons(stdout, r.Split, "played as any TextWorld game", r.General)
 		if len(r.Broken) > 0 {
 			fmt.Fprintf(stdout, "%s: %d damaged:\n  %s\n", r.Split, len(r.Broken), some(r.Broken, 20, "\n  "))
 		}
 	}
 	return nil
+}
+
+// printReasons prints how many games something holds for, by reason.
+func printReasons(stdout io.Writer, split, what string, games []leftOut) {
+	ids := map[string][]string{}
+	for _, g := range games {
+		ids[g.Reason] = append(ids[g.Reason], g.ID)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(ids)) {
+		fmt.Fprintf(stdout, "%s: %d %s: %s (%s)\n", split, len(ids[reason]), what, reason, some(ids[reason], 2, ", "))
+	}
 }
 
 // some joins the first few of a list and says how many more there are.
@@ -278,6 +338,9 @@ func (c *dataVerifyCmd) playAll(ctx context.Context, suite *alfworld.Suite, task
 	for i, t := range tasks {
 		g.Go(func() error {
 			p, err := playExpert(ctx, suite, t, env.Knows)
+			if errors.Is(err, alfworld.ErrGeneral) {
+				return nil // no expert knows it; it is listed as such
+			}
 			if err != nil {
 				return fmt.Errorf("play %s: %w", t.ID, err)
 			}

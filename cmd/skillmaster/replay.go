@@ -17,7 +17,7 @@ import (
 // replayCmd plays recordings again.
 type replayCmd struct {
 	Recordings []string `arg:"" optional:"" help:"Recordings, or folders of them. Default: golden/ and transcripts/ of the world under --data." placeholder:"PATH"`
-	Env        string   `help:"World that plays them." default:"alfworld" enum:"household,alfworld,webshop"`
+	Env        string   `help:"World that plays them." default:"alfworld" enum:"household,alfworld,webshop,textworld"`
 	Data       string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	All        bool     `help:"Fail if an episode cannot be played, as one of a game that is not there."`
 	JSON       bool     `help:"Print JSON." name:"json"`

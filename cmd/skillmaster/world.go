@@ -10,6 +10,7 @@ import (
 
 	"skillmaster/env"
 	"skillmaster/env/alfworld"
+	"skillmaster/env/textworld"
 	"skillmaster/env/webshop"
 	"skillmaster/episode"
 	"skillmaster/train"
@@ -70,9 +71,10 @@ const (
 	household = "household"
 	realGames = "alfworld"
 	realShop  = "webshop"
+	textGames = "textworld"
 )
 
-var worlds = []string{household, realGames, realShop}
+var worlds = []string{household, realGames, realShop, textGames}
 
 // playable is a world that can be looked at and replayed.
 type playable interface {
@@ -88,6 +90,8 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 		return openGames(c, data)
 	case realShop:
 		return openShop(ctx, data)
+	case textGames:
+		return textworld.Open(data, textworld.Options{})
 	default:
 		return nil, usage(fmt.Errorf("there is no world %q: it is %s", c.Name, strings.Join(worlds, ", ")))
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skillmaster/env/textworld"
+)
+
+// bell is a game file of a domain of its own.
+func bell(t *testing.T) string {
+	t.Helper()
+	b, err := json.Marshal(textworld.File{
+		Domain: `(define (domain bell) (:types thing) (:predicates (is ?t - thing) (rung ?t - thing))
+  (:action ring :parameters (?t - thing) :precondition (is ?t) :effect (rung ?t)))`,
+		Problem: `(define (problem one) (:domain bell) (:objects gong chime - thing) (:init (is gong) (is chime)) (:goal (rung chime)))`,
+		Grammar: `grammar :: """{ "intro": [ {"rhs": "Two bells. Your task is to: ring the chime."} ] }""";
+action ring { template :: "ring {t.name}"; feedback :: "The {t.name} rings."; }`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bell.tw-pddl")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Any game file can be listed, played and measured.
+func TestTextGames(t *testing.T) {
+	path := bell(t)
+	out, _ := must(t, 0, "data", "list", "--env", "textworld", "--data", path, "--tasks")
+	if want := "bell.tw-pddl\tring the chime.\n"; out != want {
+		t.Errorf("listed %q, want %q", out, want)
+	}
+	out, _ = must(t, 0, "data", "list", "--env", "textworld", "--data", filepath.Dir(path))
+	if !strings.Contains(out, "bell") || !strings.Contains(out, "games") {
+		t.Errorf("listed %q", out)
+	}
+	recording := filepath.Join(t.TempDir(), "bell.json")
+	trace := `{"game":"bell","names":"id","reset":{"obs":"Two bells. Your task is to: ring the chime.","adm":["ring chime","ring gong"]},
+"steps":[{"a":"ring gong","obs":"The gong rings.","r":0,"done":false,"won":false,"adm":["ring chime","ring gong"]},
+{"a":"ring","obs":"Nothing happens.","r":0,"done":false,"won":false,"adm":["ring chime","ring gong"]},
+{"a":" ring chime ","obs":"The chime rings.","r":1,"done":true,"won":true,"adm":["ring chime","ring gong"]}]}`
+	for text, code := range map[string]int{trace: 0, strings.Replace(trace, "gong rings", "gong sings", 1): 1} {
+		if err := os.WriteFile(recording, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, code, "replay", "--env", "textworld", "--data", path, recording)
+	}
+	must(t, 2, "data", "verify", "--env", "textworld", "--data", path)
+	must(t, 0, "bench", "env", "--env", "textworld", "--data", path, "--episodes", "3", "--rounds", "1")
+}
