@@ -126,10 +126,21 @@ func packImported(ctx context.Context, suite *alfworld.Suite, rows []splitRow, t
 	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
 	var names []string
 	for _, r := range rows {
-		games := make([]*alfworld.Game, len(r.Tasks))
-		for i, t := range r.Tasks {
-			if games[i], err = suite.Game(t.ID); err != nil {
+		var games []*alfworld.Game
+		for _, t := range r.Tasks {
+			g, err := suite.Game(t.ID)
+			if errors.Is(err, alfworld.ErrGeneral) {
+				continue // packed files have no room for the texts of its own; it is said below
+			}
+			if err != nil {
 				return err
+			}
+			games = append(games, g)
+		}
+		if n := len(r.General); n > 0 {
+			fmt.Fprintf(stdout, "%s: %d games with texts of their own are not packed: play them from where they are\n", r.Split, n)
+			if len(games) == 0 {
+				continue
 			}
 		}
 		name := r.Split + ".jsonl.gz"

@@ -30,6 +30,43 @@ action ring { template :: "ring {t.name}"; feedback :: "The {t.name} rings."; }`
 	return path
 }
 
+// A game with texts of its own in the official layout is listed and played with the others, and not packed.
+func TestTextGameInOfficialLayout(t *testing.T) {
+	b, err := os.ReadFile(bell(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const id = "train/pick_and_place_simple-Bell-None-Gong-1/trial_1"
+	folder := filepath.Join(dir, "json_2.1.1", filepath.FromSlash(id))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "game.tw-pddl"), []byte(strings.Replace(string(b), `"solvable":null`, `"solvable":true`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := must(t, 0, "data", "list", "--env", "alfworld", "--data", dir, "--json")
+	var rows []splitRow
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Games != 1 || rows[0].Families["pick_and_place_simple"] != 1 || len(rows[0].General) != 1 || rows[0].General[0].ID != id {
+		t.Errorf("listed %+v", rows)
+	}
+	out, _ = must(t, 0, "data", "verify", "--env", "alfworld", "--data", dir, "--play")
+	if !strings.Contains(out, "1 played as any TextWorld game: not the released domain and grammar") {
+		t.Errorf("verified:\n%s", out)
+	}
+	to := t.TempDir()
+	out, _ = must(t, 0, "data", "import", dir, "--to", to)
+	if !strings.Contains(out, "1 games with texts of their own are not packed") {
+		t.Errorf("imported:\n%s", out)
+	}
+	if packed, err := filepath.Glob(filepath.Join(to, "*.gz")); err != nil || len(packed) > 0 {
+		t.Errorf("packed %q, %v", packed, err)
+	}
+}
+
 // Any game file can be listed, played and measured.
 func TestTextGames(t *testing.T) {
 	path := bell(t)
