@@ -9,7 +9,9 @@ package webshop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Product is one thing that is sold, as it is after cleaning.
@@ -53,6 +55,7 @@ type Catalogue struct {
 	numbers  map[string]int32 // by ASIN
 	ranked   *ranking
 	nouns    Nouns
+	queries  func() []string // of the products, each once, sorted; made when first asked for
 }
 
 // CatalogueOptions say how a catalogue is made. The zero value will do.
@@ -73,6 +76,14 @@ func NewCatalogue(ctx context.Context, products []Product, o CatalogueOptions) (
 		}
 		c.numbers[products[i].ASIN] = int32(i)
 	}
+	c.queries = sync.OnceValue(func() []string {
+		queries := make([]string, len(products))
+		for i := range products {
+			queries[i] = products[i].Query
+		}
+		slices.Sort(queries)
+		return slices.Compact(queries)
+	})
 	var err error
 	if c.ranked, err = newRanking(ctx, products, o.Index); err != nil {
 		return nil, fmt.Errorf("index of the products: %w", err)

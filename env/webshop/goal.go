@@ -218,14 +218,14 @@ func (s *Shop) Goal(i int) Goal {
 		}
 	} else {
 		g.Options, g.Attributes = p.combination(int(ref.nth)), p.InstructionAttributes
-		g.Instruction = p.Instruction + wish(g.Options)
+		g.Instruction = p.Instruction + optionsText(g.Options)
 	}
 	g.Instruction += boundText(g.Most)
 	return g
 }
 
-// wish is the part of an instruction that names options.
-func wish(options []GoalOption) string {
+// optionsText is the part of an instruction that names options.
+func optionsText(options []GoalOption) string {
 	var b strings.Builder
 	for i, o := range options {
 		b.WriteString([]string{" with ", ", and "}[min(i, 1)] + o.Group + ": " + o.Value)
