@@ -12,7 +12,7 @@ import (
 const (
 	maxRules  = 1000    // rules within rules
 	maxOutput = 1 << 20 // bytes
-	maxWork   = 1 << 22 // pieces written and facts looked at, roughly
+	maxWork   = 1 << 21 // pieces written and facts looked at, roughly
 	maxKept   = 1 << 16 // of a buffer that is used again
 )
 

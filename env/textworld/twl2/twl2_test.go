@@ -190,7 +190,7 @@ func TestEndless(t *testing.T) {
 
 // TestHostile reads long texts that a careless reader would take for ever on, or fall over.
 func TestHostile(t *testing.T) {
-	const long = 1 << 18
+	const long = 1 << 17
 	rhs := func(text string) string { return `grammar :: """{"x": [{"rhs": "` + text + `"}]}""";` }
 	for name, c := range map[string]struct {
 		text string
