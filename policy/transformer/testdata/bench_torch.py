@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Times PyTorch on what `skillmaster bench engine` times: the same decoder, trained and sampled, as fast as PyTorch can.
+
+Prints one JSON object a line: best of float32 and bfloat16 (autocast) with one thread, with all threads and, for training, with as many
+one-thread processes as cores (whose gradients would still have to be exchanged). Attention is PyTorch's fused one, AdamW its fused one,
+sampling keeps a preallocated KV cache.
+
+Debian's package: apt-get install python3-torch; the newest: pip install torch. Then, with the same options as `bench engine`:
+    bench_torch.py --width 256 --hidden 1024 --length 512 --batch 8 --sequences 16 --vocab 4096
+"""
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+
+# What slows PyTorch on some machines is undone before it is loaded.
+for name in [k for k in os.environ if k.startswith("OPENBLAS_")]:
+    del os.environ[name]
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx512")
+if "MALLOC_TRIM_THRESHOLD_" not in os.environ:  # read by the allocator at start: begin again
+    os.environ.update(MALLOC_TRIM_THRESHOLD_=str(1 << 32), MALLOC_MMAP_THRESHOLD_=str(1 << 32), MALLOC_TOP_PAD_=str(1 << 28))
+    os.execv(sys.executable, [sys.executable] + sys.argv)
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+
+class Block(torch.nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.heads, self.kv, self.dim = a.heads, a.kv_heads, a.width // a.heads
+        q, kv = self.heads * self.dim, self.kv * self.dim
+        self.norm1, self.norm2 = torch.nn.Parameter(torch.ones(a.width)), torch.nn.Parameter(torch.ones(a.width))
+        self.qkv = torch.nn.Linear(a.width, q + 2 * kv, bias=False)
+        self.out = torch.nn.Linear(q, a.width, bias=False)
+        self.gate_up = torch.nn.Linear(a.width, 2 * a.hidden, bias=False)
+        self.down = torch.nn.Linear(a.hidden, a.width, bias=False)
+
+    def forward(self, x, cos, sin, cache=None, at=0):
+        b, n, _ = x.shape
+        qkv = self.qkv(norm(x, self.norm1)).view(b, n, self.heads + 2 * self.kv, self.dim).transpose(1, 2)
+        q, k, v = qkv.split([self.heads, self.kv, self.kv], 1)
+        q, k = turn(q, cos, sin), turn(k, cos, sin)
+        if cache is not None:
+            cache[0][:, :, at:at + n], cache[1][:, :, at:at + n] = k, v
+            k, v = cache[0][:, :, :at + n], cache[1][:, :, :at + n]
+        if self.kv != self.heads:
+            k, v = (t.repeat_interleave(self.heads // self.kv, 1) for t in (k, v))
+        mixed = attend(q, k, v, n > 1)
+        x = x + self.out(mixed.transpose(1, 2).reshape(b, n, -1))
+        gate, up = self.gate_up(norm(x, self.norm2)).chunk(2, -1)
+        return x + self.down(F.silu(gate) * up)
+
+
+def attend(q, k, v, causal):
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k.to(q.dtype), v.to(q.dtype), is_causal=causal)
+    s = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    return s.softmax(-1) @ v
+
+
+def norm(x, w):
+    if hasattr(F, "rms_norm"):
+        return F.rms_norm(x, w.shape, w, 1e-6)
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
+
+
+def turn(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.embed = torch.nn.Embedding(a.vocab, a.width)
+        self.blocks = torch.nn.ModuleList([Block(a) for _ in range(a.layers)])
+        self.norm = torch.nn.Parameter(torch.ones(a.width))
+        dim = a.width // a.heads
+        angle = torch.arange(4096)[:, None] * 10000.0 ** (-torch.arange(0, dim, 2) / dim)
+        self.register_buffer("cos", angle.cos())
+        self.register_buffer("sin", angle.sin())
+
+    def forward(self, ids, caches=None, at=0):
+        x, n = self.embed(ids), ids.shape[1]
+        for i, b in enumerate(self.blocks):
+            x = b(x, self.cos[at:at + n], self.sin[at:at + n], None if caches is None else caches[i], at)
+        if caches is not None:
+            x = x[:, -1:]
+        return norm(x, self.norm) @ self.embed.weight.to(x.dtype).t()
+
+
+def measure(f, seconds):
+    f()
+    f()
+    began, n = time.perf_counter(), 0
+    while True:
+        f()
+        n += 1
+        s = time.perf_counter() - began
+        if s >= seconds:
+            return s / n
+
+
+def train(a, half):
+    m = Model(a)
+    extra = {"fused": True} if torch.__version__ >= "2.4" else {}
+    o = torch.optim.AdamW(m.parameters(), lr=1e-4, betas=(0.9, 0.95), **extra)
+    ids = torch.randint(a.vocab, (a.batch, a.length))
+    weight = torch.rand(a.batch, a.length - 1)
+
+    def step():
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            logits = m(ids)[:, :-1]
+        logp = -F.cross_entropy(logits.reshape(-1, a.vocab).float(), ids[:, 1:].reshape(-1), reduction="none").view(a.batch, -1)
+        loss = -(weight * logp).sum()
+        o.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+        o.step()
+
+    return a.batch * a.length / measure(step, a.seconds)
+
+
+@torch.no_grad()
+def sample(a, half):
+    dtype = torch.bfloat16 if half else torch.float32
+    m = Model(a).to(dtype)
+    dim = a.width // a.heads
+    prompt = torch.randint(a.vocab, (a.sequences, a.prompt))
+    caches = [[torch.zeros(a.sequences, a.kv_heads, a.prompt + a.sampled, dim, dtype=dtype) for _ in range(2)] for _ in m.blocks]
+    first = []
+
+    def batch():
+        began = time.perf_counter()
+        ids, at = prompt, 0
+        for i in range(a.sampled):
+            logits = m(ids, caches, at)[:, -1].float()
+            at += ids.shape[1]
+            ids = torch.multinomial(logits.softmax(-1), 1)
+            if i == 0:
+                first.append(time.perf_counter() - began)
+
+    rate = a.sequences * a.sampled / measure(batch, a.seconds)
+    return rate, min(first)
+
+
+def one(a):
+    torch.set_num_threads(a.threads)
+    torch.manual_seed(1)
+    half = a.precision == "bfloat16"
+    row = dict(torch=torch.__version__, what=a.what, precision=a.precision, threads=a.threads)
+    if a.what == "train":
+        row["tokens_per_second"] = train(a, half)
+    else:
+        row["tokens_per_second"], row["seconds_to_first_token"] = sample(a, half)
+    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(json.dumps(row), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    for name, default in dict(width=128, layers=4, heads=4, kv_heads=4, hidden=512, vocab=2048, batch=16, length=256, sequences=48, prompt=128,
+                              sampled=64).items():
+        p.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--what", choices=["train", "sample"])
+    p.add_argument("--precision", default="float32")
+    p.add_argument("--threads", type=int, default=0)
+    a = p.parse_args()
+    if a.what:
+        return one(a)
+    cores = os.cpu_count()
+    for what in ["train", "sample"]:
+        for precision in ["float32", "bfloat16"]:
+            for threads, processes in [(1, 1), (cores, 1), (1, cores)]:
+                command = [sys.executable] + sys.argv + ["--what", what, "--precision", precision, "--threads", str(threads)]
+                running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
+                out = [r.communicate() for r in running]
+                if any(r.returncode for r in running):
+                    print(json.dumps(dict(what=what, precision=precision, threads=threads, failed=out[0][1].strip().splitlines()[-1:])), flush=True)
+                    continue
+                rows = [json.loads(o) for o, _ in out]
+                row = dict(rows[0], processes=processes, tokens_per_second=sum(r["tokens_per_second"] for r in rows))
+                row["peak_mb"] = sum(r["peak_mb"] for r in rows)
+                print(json.dumps(row), flush=True)
+
+
+main()
