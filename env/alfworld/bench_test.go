@@ -1,6 +1,9 @@
 package alfworld
 
 import (
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"skillmaster/episode"
@@ -26,7 +29,7 @@ func benchGames(b *testing.B) []*Game {
 	return games
 }
 
-// playSteps takes n random admissible actions, in episodes of at most 50 steps, and returns the number of episodes.
+// playSteps takes n random admissible actions, in episodes of at most 50 steps.
 func playSteps(b *testing.B, games []*Game, n int, seed episode.Seed) {
 	r := seed.Rand()
 	ctx := b.Context()
@@ -39,7 +42,8 @@ func playSteps(b *testing.B, games []*Game, n int, seed episode.Seed) {
 		}
 		result, err := e.Step(ctx, as[r.IntN(len(as))])
 		if err != nil || !result.Admissible {
-			b.Fatal(err, result)
+			b.Error(err, result)
+			return
 		}
 		if as = result.Observation.Admissible; result.Done {
 			e = nil
@@ -47,26 +51,33 @@ func playSteps(b *testing.B, games []*Game, n int, seed episode.Seed) {
 	}
 }
 
-// BenchmarkStep is one step with answer, admissible list and goal test, its share of starting episodes included.
+// BenchmarkStep is one step with answer, admissible list and goal test, its share of starting episodes included, by so
+// many workers on as many cores: the garbage collector has to share them. Time of the processors tells apart what workers
+// cost each other from what other programs on the machine cost them all.
 func BenchmarkStep(b *testing.B) {
 	games := benchGames(b)
-	b.ReportAllocs()
-	b.ResetTimer()
-	playSteps(b, games, b.N, 1)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
-}
-
-// BenchmarkStepParallel is BenchmarkStep on all processors.
-func BenchmarkStepParallel(b *testing.B) {
-	games := benchGames(b)
-	b.ReportAllocs()
-	b.ResetTimer()
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			playSteps(b, games, 1000, 1)
+	for _, workers := range []int{1, 2, 4} {
+		if workers > runtime.NumCPU() {
+			continue
 		}
-	})
-	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+			b.ReportAllocs()
+			runtime.GC()
+			b.ResetTimer()
+			before, known := processorSeconds()
+			var wait sync.WaitGroup
+			for w := range workers {
+				wait.Go(func() { playSteps(b, games, (b.N+w)/workers, episode.Seed(w)) })
+			}
+			wait.Wait()
+			after, _ := processorSeconds()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+			if known {
+				b.ReportMetric((after-before)/float64(b.N)*1e9, "processor-ns/step")
+			}
+		})
+	}
 }
 
 func BenchmarkReset(b *testing.B) {
@@ -83,6 +94,18 @@ func BenchmarkReset(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if _, _, err := s.Open(b.Context(), tasks[i%len(tasks)], 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFork copies an episode on its way, which is a copy of its sets.
+func BenchmarkFork(b *testing.B) {
+	games := benchGames(b)
+	e := newEnv(games[0].NewState(FromFile), defaultLimit)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Fork(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,6 +25,8 @@ type compiler struct {
 	objects     map[string]int
 	classes     map[string]Class  // by lower-case name
 	keys        map[string]string // see key
+	texts       joiner            // of what the game keeps, lest it keep the text they were read from
+	folded      joiner            // of keys
 }
 
 func compile(s Spec) (*Game, error) {
@@ -79,7 +81,7 @@ func (c *compiler) entities() error {
 			location = c.locations[c.key(r.Location)]
 		}
 		c.g.Receptacles = append(c.g.Receptacles, Receptacle{
-			ID: strings.Clone(id), Class: c.classes[c.key(r.Class)], Location: int16(location), Openable: r.Openable,
+			ID: c.texts.join(id), Class: c.classes[c.key(r.Class)], Location: int16(location), Openable: r.Openable,
 		})
 	}
 	for _, o := range c.spec.Objects {
@@ -87,7 +89,7 @@ func (c *compiler) entities() error {
 		if err != nil {
 			return err
 		}
-		c.g.Objects = append(c.g.Objects, Object{ID: strings.Clone(id), Class: c.classes[c.key(o.Class)], Traits: o.Traits})
+		c.g.Objects = append(c.g.Objects, Object{ID: c.texts.join(id), Class: c.classes[c.key(o.Class)], Traits: o.Traits})
 	}
 	if err := sortByID(c, c.g.Receptacles, c.receptacles, func(r Receptacle) string { return r.ID }); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (c *compiler) listLocations() error {
 		}
 		if key := c.key(m); !hasKey(c.locations, key) {
 			c.locations[key] = 0
-			c.g.Locations = append(c.g.Locations, Location{ID: strings.Clone(m)})
+			c.g.Locations = append(c.g.Locations, Location{ID: c.texts.join(m)})
 		}
 		return nil
 	}
@@ -152,7 +154,7 @@ func hasKey[V any](m map[string]V, k string) bool { _, ok := m[k]; return ok }
 func (c *compiler) key(id string) string {
 	k, ok := c.keys[id]
 	if !ok {
-		k = strings.ToLower(mangler.Replace(id))
+		k = c.folded.lower(mangler.Replace(id))
 		c.keys[id] = k
 	}
 	return k
@@ -247,10 +249,10 @@ func (c *compiler) name() error {
 	for _, n := range all {
 		base, numbered := baseOf(n.key)
 		if !numbered {
-			*n.name = n.key + " "
+			*n.name = c.texts.join(n.key, " ")
 			continue
 		}
-		*n.name = base + " " + strconv.Itoa(left[base])
+		*n.name = c.texts.join(base, " ", strconv.Itoa(left[base]))
 		left[base]--
 	}
 	return nil

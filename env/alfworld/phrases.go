@@ -1,9 +1,9 @@
 package alfworld
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"skillmaster/episode"
@@ -85,24 +85,30 @@ func newPhrases(g *Game, w Wording) phrases {
 		wording: w, named: make(map[string]int32, len(g.Receptacles)+len(g.Objects)),
 		untouched: make([]lazy[[]episode.Action], len(g.Locations)), arrivals: make([]lazy[string], len(g.Receptacles)),
 	}
-	p.rank(g)
-	p.commands(g)
-	p.takes(g)
+	var j joiner
+	p.rank(g, &j)
+	p.commands(g, &j)
+	p.takes(g, &j)
 	p.intro = intro(g)
 	return p
 }
 
 // rank orders the names.
-func (p *phrases) rank(g *Game) {
+func (p *phrases) rank(g *Game, j *joiner) {
 	p.receptacleAt, p.receptacleRank = ranked(len(g.Receptacles), func(i int) string { return g.Receptacles[i].Name })
 	p.objectAt, p.objectRank = ranked(len(g.Objects), func(i int) string { return g.Objects[i].Name })
-	p.here = make([][]int16, len(g.Locations))
-	p.goHere = make([][]int16, len(g.Locations))
+	p.goTo = make([]episode.Action, 0, len(g.Receptacles))
+	p.here, p.goHere = make([][]int16, len(g.Locations)), make([][]int16, len(g.Locations))
+	room := make([]int16, 2*len(g.Receptacles))
+	for i, l := range g.Locations {
+		n := len(l.Receptacles)
+		p.here[i], p.goHere[i], room = room[:0:n], room[n:n:2*n], room[2*n:]
+	}
 	for _, r := range p.receptacleAt {
 		if l := g.Receptacles[r].Location; l >= 0 {
 			p.here[l] = append(p.here[l], r)
 			p.goHere[l] = append(p.goHere[l], int16(len(p.goTo)))
-			p.goTo = append(p.goTo, episode.Action("go to "+g.Receptacles[r].Name))
+			p.goTo = append(p.goTo, j.action("go to ", g.Receptacles[r].Name))
 		}
 	}
 }
@@ -112,20 +118,23 @@ func ranked(n int, name func(int) string) (at, rank []int16) {
 	for i := range at {
 		at[i] = int16(i)
 	}
-	slices.SortFunc(at, func(a, b int16) int { return cmp.Compare(name(int(a)), name(int(b))) })
+	slices.SortFunc(at, func(a, b int16) int { return strings.Compare(name(int(a)), name(int(b))) })
 	for i, x := range at {
 		rank[x] = int16(i)
 	}
 	return at, rank
 }
 
-func (p *phrases) commands(g *Game) {
+func (p *phrases) commands(g *Game, j *joiner) {
+	of := func(n int) []episode.Action { return make([]episode.Action, 0, n) }
+	p.examine, p.open, p.closeR = of(len(g.Receptacles)), of(len(g.Receptacles)), of(len(g.Receptacles))
+	p.examineO, p.use = of(len(g.Objects)), of(len(g.Objects))
 	for i, r := range g.Receptacles {
 		p.named[r.Name] = int32(i)
-		p.examine = append(p.examine, episode.Action("examine "+r.Name))
+		p.examine = append(p.examine, j.action("examine ", r.Name))
 		var open, closeR episode.Action
 		if r.Openable {
-			open, closeR = episode.Action("open "+r.Name), episode.Action("close "+r.Name)
+			open, closeR = j.action("open ", r.Name), j.action("close ", r.Name)
 		}
 		p.open, p.closeR = append(p.open, open), append(p.closeR, closeR)
 	}
@@ -133,11 +142,11 @@ func (p *phrases) commands(g *Game) {
 	p.pickupable, p.toggleable, p.sliceable = make(bitset, n), make(bitset, n), make(bitset, n)
 	for i, o := range g.Objects {
 		p.named[o.Name] = ^int32(i)
-		p.examineO = append(p.examineO, episode.Action("examine "+o.Name))
+		p.examineO = append(p.examineO, j.action("examine ", o.Name))
 		var use episode.Action
 		if o.Traits&Toggleable != 0 {
 			p.toggleable.add(i)
-			use = episode.Action("use " + o.Name)
+			use = j.action("use ", o.Name)
 		}
 		p.use = append(p.use, use)
 		if o.Traits&Pickupable != 0 {
@@ -149,24 +158,21 @@ func (p *phrases) commands(g *Game) {
 	}
 }
 
-func (p *phrases) takes(g *Game) {
+func (p *phrases) takes(g *Game, j *joiner) {
+	p.take, p.takeFrom = make([]episode.Action, 0, len(g.Objects)), make([]int32, 0, len(g.Receptacles))
 	for r := range g.Receptacles {
 		p.takeFrom = append(p.takeFrom, int32(len(p.take)))
 		for _, o := range g.Contents(r) {
-			p.take = append(p.take, takeCommand(g, o, r))
+			p.take = append(p.take, j.action("take ", g.Objects[o].Name, " from ", g.Receptacles[r].Name))
 		}
 	}
 }
 
-func takeCommand(g *Game, object, receptacle int) episode.Action {
-	return episode.Action("take " + g.Objects[object].Name + " from " + g.Receptacles[receptacle].Name)
-}
-
-// takeOf is takeCommand without making one anew for an object that was there at the start.
+// takeOf is the command, not made anew for an object that was there at the start.
 func (p *phrases) takeOf(g *Game, object, receptacle int) episode.Action {
 	first := g.first.in(&g.layout, receptacle)
 	if !first.has(object) {
-		return takeCommand(g, object, receptacle)
+		return episode.Action("take " + g.Objects[object].Name + " from " + g.Receptacles[receptacle].Name)
 	}
 	at := bits.OnesCount64(first[object>>6] & (1<<(object&63) - 1))
 	for _, w := range first[:object>>6] {

@@ -175,6 +175,7 @@ type problemReader struct {
 	words      wordReader
 	spelled    map[string]*symbol
 	symbols    map[string]*symbol // by key
+	folded     joiner             // of keys
 	predicates map[string]predicate
 	pairs      map[[2]*symbol]bool // can-contain pairs that were read
 	goal       expression
@@ -252,7 +253,7 @@ func (p *problemReader) declarations() error {
 
 func (p *problemReader) declare(ids []string, kind sort) error {
 	for _, id := range ids {
-		key := strings.ToLower(id)
+		key := p.folded.lower(id)
 		s, twice := p.symbols[key]
 		if twice && s.sort != kind {
 			return fmt.Errorf("%.60q is declared with two types", id)
