@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -39,9 +41,8 @@ type benchEngineCmd struct {
 // Help is shown under --help.
 func (benchEngineCmd) Help() string {
 	return `Trains and samples on random ids with fresh weights of the given shape, in float32 and, where the processor has
-instructions for it, in bfloat16, in turn. Peak is what one core reaches with nothing but multiply-adds, times the cores
-used; the share of it counts the model's multiply-adds (weights of matrices and attention, backward twice forward), nothing
-else.
+instructions for it, in bfloat16, in turn. Peak is what the workers reach together with nothing but multiply-adds; the share
+of it counts the model's multiply-adds (weights of matrices and attention, backward twice forward), nothing else.
 
 Examples:
   skillmaster bench engine
@@ -124,7 +125,7 @@ func (c *benchEngineCmd) shape() transformer.Config {
 
 // round measures everything once in one precision.
 func (c *benchEngineCmd) round(ctx context.Context, m *transformer.Model, p *enginePrecise) error {
-	p.peak = append(p.peak, c.peak(ctx, p.Precision)*float64(c.Workers)/1e9)
+	p.peak = append(p.peak, c.peak(ctx, p.Precision)/1e9)
 	if err := c.sample(ctx, m, p); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (c *benchEngineCmd) measure(ctx context.Context, f func(i int) error) (floa
 	}
 }
 
-// peak is one core's best, in operations a second.
+// peak is the best of all workers at once, in operations a second.
 func (c *benchEngineCmd) peak(ctx context.Context, p transformer.Precision) float64 {
 	run := transformer.Peak
 	if p == transformer.BFloat16 {
@@ -167,9 +168,14 @@ func (c *benchEngineCmd) peak(ctx context.Context, p transformer.Precision) floa
 		if ctx.Err() != nil {
 			break
 		}
+		var wg sync.WaitGroup
+		var done atomic.Int64
 		began := time.Now()
-		n := run(500_000)
-		best = max(best, float64(n)/time.Since(began).Seconds())
+		for range c.Workers {
+			wg.Go(func() { done.Add(int64(run(500_000))) })
+		}
+		wg.Wait()
+		best = max(best, float64(done.Load())/time.Since(began).Seconds())
 	}
 	return best
 }
