@@ -30,6 +30,7 @@ test:
 golden:
 	go run ./cmd/skillmaster data verify --env alfworld --data $(SKILLMASTER_DATA) --released
 	go run ./cmd/skillmaster replay --env alfworld --data $(SKILLMASTER_DATA)
+	go test -run 'GeneralPlayer|ReleasedRecordings' ./env/textworld
 	go run ./cmd/skillmaster replay --env webshop --data $(SKILLMASTER_DATA)
 
 # Ten thousand generated games of each difficulty, and of a house with customs, and all real ones, played by both experts.

@@ -42,7 +42,7 @@ func TestTextGameInOfficialLayout(t *testing.T) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "game.tw-pddl"), []byte(strings.Replace(string(b), `"solvable":null`, `"solvable":true`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "game.tw-pddl"), []byte(strings.Replace(string(b), "{", `{"solvable":true,`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, _ := must(t, 0, "data", "list", "--env", "alfworld", "--data", dir, "--json")

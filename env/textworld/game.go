@@ -4,11 +4,13 @@ package textworld
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"skillmaster/env/textworld/pddl"
 	"skillmaster/env/textworld/twl2"
@@ -28,19 +30,21 @@ type File struct {
 	Domain      string   `json:"pddl_domain"`
 	Grammar     string   `json:"grammar"`
 	Problem     string   `json:"pddl_problem"`
-	Solvable    *bool    `json:"solvable"`
 	Walkthrough []string `json:"walkthrough"`
 }
 
 // ReadFile reads a game file's bytes.
 func ReadFile(b []byte) (File, error) {
 	var f File
+	if !utf8.Valid(b) {
+		return File{}, errors.New("read game file: it is not UTF-8 (save it as UTF-8)")
+	}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return File{}, fmt.Errorf("read game file: %w (is it complete?)", err)
 	}
-	for name, text := range map[string]string{"pddl_domain": f.Domain, "grammar": f.Grammar, "pddl_problem": f.Problem} {
-		if text == "" {
-			return File{}, fmt.Errorf("read game file: it has no %s", name)
+	for _, part := range [][2]string{{"pddl_domain", f.Domain}, {"grammar", f.Grammar}, {"pddl_problem", f.Problem}} {
+		if part[1] == "" {
+			return File{}, fmt.Errorf("read game file: it has no %s", part[0])
 		}
 	}
 	return f, nil

@@ -154,6 +154,31 @@ func TestAlfworldNames(t *testing.T) {
 	}
 }
 
+// FuzzGame plays games of any texts for a few steps.
+func FuzzGame(f *testing.F) {
+	for _, name := range []string{"attic", "ferry", "kitchen", "lighthouse"} {
+		file := foreignFile(f, name)
+		f.Add(file.Domain, file.Problem, file.Grammar)
+	}
+	if _, err := os.Stat(dataFolder()); err == nil {
+		r := openReleased(f, "valid_seen")
+		file := r.file(f, r.games[0])
+		f.Add(file.Domain, file.Problem, file.Grammar)
+	}
+	f.Fuzz(func(t *testing.T, domain, problem, grammar string) {
+		g, err := textworld.NewGame("fuzz", textworld.File{Domain: domain, Problem: problem, Grammar: grammar}, textworld.ByAlfworld)
+		if err != nil {
+			return
+		}
+		s, err := g.Start()
+		for n := 0; err == nil && n < 5 && len(s.Admissible()) > 0; n++ {
+			as := s.Admissible()
+			_, _, err = s.Step(string(as[n*7%len(as)]))
+			s.Won()
+		}
+	})
+}
+
 // TestCutFiles reads game files that are cut short, and such that are made of parentheses.
 func TestCutFiles(t *testing.T) {
 	whole := encode(t, foreignFile(t, "ferry"))
