@@ -28,6 +28,16 @@ func dataDir(t testing.TB) string {
 	return dir
 }
 
+// sparse is n, or five times n under the race detector, where a test that takes every n-th of many takes too long.
+func sparse(t testing.TB, n int) int {
+	t.Helper()
+	if raceDetector {
+		t.Logf("under the race detector: one in %d, not one in %d", 5*n, n)
+		return 5 * n
+	}
+	return n
+}
+
 // readGolden decodes a JSON file of the real shop's folder.
 func readGolden(t testing.TB, name string, v any) {
 	t.Helper()

@@ -1,0 +1,5 @@
+//go:build !race
+
+package webshop
+
+const raceDetector = false
