@@ -70,7 +70,7 @@ func (c *dataListCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 		return err
 	}
 	if n := countBroken(rows); n > 0 {
-		return fmt.Errorf("%d files are damaged (skillmaster data verify lists them)", n)
+		return fmt.Errorf("damaged files: %d (skillmaster data verify lists them)", n)
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) e
 		return err
 	}
 	if n := len(found.Wrong) + countBroken(found.Splits); n > 0 {
-		return fmt.Errorf("%d things are wrong", n)
+		return fmt.Errorf("things that are wrong: %d", n)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func importGames(ctx context.Context, from []string, to string, stdout, stderr i
 		return err
 	}
 	if n := countBroken(rows); n > 0 {
-		return fmt.Errorf("%d files are damaged: nothing is written (fetch or unpack them again, or remove their folders)", n)
+		return fmt.Errorf("damaged files: %d; nothing is written (fetch or unpack them again, or remove their folders)", n)
 	}
 	rows = slices.DeleteFunc(rows, func(r splitRow) bool { return r.Games == 0 })
 	if len(rows) == 0 {
@@ -148,6 +148,9 @@ func packImported(ctx context.Context, suite *alfworld.Suite, rows []splitRow, t
 			return err
 		}
 		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return errors.New("there is no game that can be packed: all have rule texts of their own")
 	}
 	if texts, ok := suite.Texts(); ok {
 		if err := writeTexts(filepath.Join(to, "logic"), texts); err != nil {

@@ -42,7 +42,7 @@ func (ls layers) roots() (layers, error) {
 		}
 		sub, err := fs.Sub(l.FS, dir)
 		if err != nil {
-			return nil, fmt.Errorf("look for games in %s: %w", l.Name, err)
+			return nil, fmt.Errorf("look for games in %s: %w", l.Name, bare(err))
 		}
 		out[i] = Layer{Name: strings.TrimSuffix(l.path(dir), "/."), FS: sub}
 	}
@@ -54,7 +54,7 @@ func (ls layers) roots() (layers, error) {
 func (l Layer) root() (string, error) {
 	top, err := l.folders(".")
 	if err != nil {
-		return "", fmt.Errorf("look for games in %s: %w", l.Name, err)
+		return "", fmt.Errorf("look for games in %s: %w", l.Name, bare(err))
 	}
 	for _, dir := range append([]string{"."}, top...) {
 		inside := top
@@ -80,7 +80,7 @@ func (l Layer) root() (string, error) {
 func (l Layer) nothing() error {
 	entries, err := fs.ReadDir(l.FS, ".")
 	if err != nil {
-		return fmt.Errorf("look for games in %s: %w", l.Name, err)
+		return fmt.Errorf("look for games in %s: %w", l.Name, bare(err))
 	}
 	var names []string
 	hint := "give the folder that alfworld-download filled, or skillmaster data get alfworld --to DIR fetches the games"
@@ -152,13 +152,18 @@ func (ls layers) read(name string) (text []byte, file string, err error) {
 	for _, l := range ls {
 		text, err := l.read(name)
 		if !errors.Is(err, fs.ErrNotExist) {
-			if p := (*fs.PathError)(nil); errors.As(err, &p) {
-				err = p.Err // the path is said in full
-			}
-			return text, l.path(name), err
+			return text, l.path(name), bare(err)
 		}
 	}
 	return nil, ls[0].path(name), fs.ErrNotExist
+}
+
+// bare takes the path out of an error that is said with a fuller one.
+func bare(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 func (l Layer) read(name string) ([]byte, error) {

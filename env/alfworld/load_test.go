@@ -583,7 +583,7 @@ func TestOfficialGoesOn(t *testing.T) {
 		return filepath.Join(dir, officialFolder, "train", kitchenTask, "trial_"+strconv.Itoa(n), name)
 	}
 	rewrite(t, trial(1, gameFileName), func(s string) string { return s[:len(s)/2] })
-	rewrite(t, trial(2, trialFileName), func(s string) string { return "{\n\n]" + s })
+	rewrite(t, trial(2, trialFileName), func(s string) string { return "{\n\n]" })
 	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)

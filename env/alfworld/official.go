@@ -64,32 +64,46 @@ func (ls layers) trials(ctx context.Context, split string) ([]string, error) {
 	return slices.Concat(ids...), errors.Join(err, errors.Join(errs...))
 }
 
-// texts are the wording and the rule texts of the first game file that has released ones; Move and none if there is no
-// such file among the first few of each split.
+// texts are the wording and the rule texts of the first game file that has released ones, looked for in the first few of
+// each split; Move and none if there is no such file. Texts since release 0.4 are preferred: they can be put in the older
+// wording.
 func (ls layers) texts(splits []string) (Wording, Texts) {
 	const few = 20
+	wording, texts := Move, Texts{}
 	for _, split := range splits {
 		tasks, err := ls.folders(split)
 		if err != nil {
 			continue // reading the split will say so
 		}
 		for _, task := range tasks[:min(few, len(tasks))] {
-			trials, err := ls.folders(split + "/" + task)
-			if err != nil || len(trials) == 0 {
+			t := ls.textsOf(split + "/" + task)
+			w, err := t.Wording()
+			if err != nil {
 				continue
 			}
-			b, _, err := ls.read(split + "/" + task + "/" + trials[0] + "/" + gameFileName)
-			var f gameFile
-			if err != nil || f.decode(b) != nil {
-				continue
+			if texts == (Texts{}) {
+				wording, texts = w, t
 			}
-			t := Texts{Domain: f.Domain, Grammar: f.Grammar}
-			if w, err := t.Wording(); err == nil {
-				return w, t
+			if w == Move {
+				return wording, t
 			}
 		}
 	}
-	return Move, Texts{}
+	return wording, texts
+}
+
+// textsOf are the texts of a task's first trial; none if it cannot be read.
+func (ls layers) textsOf(task string) Texts {
+	trials, err := ls.folders(task)
+	if err != nil || len(trials) == 0 {
+		return Texts{}
+	}
+	b, _, err := ls.read(task + "/" + trials[0] + "/" + gameFileName)
+	var f gameFile
+	if err != nil || f.decode(b) != nil {
+		return Texts{}
+	}
+	return Texts{Domain: f.Domain, Grammar: f.Grammar}
 }
 
 func (ls layers) readTrial(id string, known *wordingMemo, kept *textworld.Kept) outcome {
