@@ -117,18 +117,22 @@ func (r *released) game(t testing.TB, g packed) *textworld.Game {
 	return game
 }
 
+// sampled says that tests on released games play some of them only: they are short, or the race detector makes them
+// slow.
+func sampled() bool { return testing.Short() || raceDetector }
+
 // TestGeneralPlayerEqualsCompiledGames plays released games both ways, with random actions and the walkthrough: every
 // answer, every list of possible actions and the verdict are the same. Short, or under the race detector, it plays a
 // sample, else all games of the evaluation splits.
 func TestGeneralPlayerEqualsCompiledGames(t *testing.T) {
-	r := openReleased(t, "valid_seen", "valid_unseen")
+	splits, step := []string{"valid_seen", "valid_unseen"}, 1
+	if sampled() {
+		splits, step = splits[1:], 29
+	}
+	r := openReleased(t, splits...)
 	suite, err := alfworld.Open(filepath.Dir(dataDir(t)), alfworld.Options{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	step := 1
-	if testing.Short() || raceDetector {
-		step = 45
 	}
 	for i := 0; i < len(r.games); i += step {
 		compiled, err := suite.Game(r.games[i].ID)
@@ -212,18 +216,22 @@ type recorded struct {
 // TestReleasedRecordings replays recordings of the original engine on released games: all of them, or a sample where it
 // is short.
 func TestReleasedRecordings(t *testing.T) {
-	r := openReleased(t, "valid_seen", "valid_unseen", "valid_train")
+	splits, names := []string{"valid_seen", "valid_unseen", "valid_train"}, "*.jsonl.gz"
+	if sampled() {
+		splits, names = splits[1:2], "unseen*.jsonl.gz"
+	}
+	r := openReleased(t, splits...)
 	byID := map[string]packed{}
 	for _, g := range r.games {
 		byID[g.ID] = g
 	}
-	paths, err := filepath.Glob(filepath.Join(dataDir(t), "golden", "*.jsonl.gz"))
+	paths, err := filepath.Glob(filepath.Join(dataDir(t), "golden", names))
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no recordings", err)
 	}
 	step := 1
-	if testing.Short() || raceDetector {
-		step = 101
+	if sampled() {
+		step = 29
 	}
 	episodes := 0
 	for _, path := range paths {
