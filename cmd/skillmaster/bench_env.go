@@ -18,7 +18,7 @@ import (
 
 // benchEnvCmd measures a world.
 type benchEnvCmd struct {
-	Env      string `help:"World: household (generated games), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,alfworld,webshop,textworld"`
+	Env      string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,shop,alfworld,webshop,textworld"`
 	Data     string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Split    string `help:"Split to play. Default: valid_unseen of the real games, report elsewhere." placeholder:"NAME"`
 	Episodes int    `help:"Episodes open at once, of the split's tasks in turn." default:"10000"`
@@ -79,7 +79,7 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 		c.Workers = runtime.NumCPU()
 	}
 	if c.Split == "" {
-		c.Split = map[string]string{household: "report", realGames: "valid_unseen", realShop: "report", textGames: textworld.Split}[c.Env]
+		c.Split = map[string]string{household: "report", realGames: "valid_unseen", madeShop: "report", realShop: "report", textGames: textworld.Split}[c.Env]
 	}
 	b := envBench{Machine: thisMachine(), Env: c.Env, Split: c.Split, Episodes: c.Episodes, Rounds: c.Rounds}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

@@ -101,9 +101,12 @@ func preset(world, name string) (runConfig, error) {
 		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 2, Hidden: 512, Context: 1024},
 		Train: train.Default(),
 	}
-	if world == "alfworld" {
+	switch world {
+	case realGames:
 		c.Train.Warm.Updates = 9000
 		c.Train.Iterations = 120
+	case madeShop, realShop: // pages of ten products are long, and a search repeats much of the instruction
+		c.Model.Context, c.Train.Rollout.ActionTokens = 3072, 48
 	}
 	switch name {
 	case "default":

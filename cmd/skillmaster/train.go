@@ -22,7 +22,7 @@ import (
 type trainCmd struct {
 	Run         string   `help:"Run directory. Default: a new one under runs/, named by world and time." placeholder:"DIR"`
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
-	Env         string   `help:"World: household (generated games, no download) or alfworld (the real games under --data)." default:"household" enum:"household,alfworld"`
+	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,shop,alfworld,webshop"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Preset      string   `help:"Settings to start from: default, paper, release, smoke or pretrained." default:"default"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`

@@ -18,11 +18,11 @@ import (
 
 // worldConfig names a world and says what of it a run uses.
 type worldConfig struct {
-	Name       string         `json:"name"`       // household (generated games) or alfworld (the real ones)
+	Name       string         `json:"name"`       // household (generated games), alfworld (the real ones), shop (a generated catalogue) or webshop (the real one)
 	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
 	Custom     float64        `json:"custom"`     // household: share of the things that lie where this house keeps them, usual or not
-	House      uint64         `json:"house"`      // household: which house, if it has customs
-	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated)
+	House      uint64         `json:"house"`      // household: which house, if it has customs; shop: which shop
+	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of the one of the warm start (shop)
 }
 
 func defaultWorld(name string) worldConfig {
@@ -33,6 +33,9 @@ func defaultWorld(name string) worldConfig {
 	case household:
 		c.Custom, c.House = 0.8, 1
 		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 384, "report": 384}
+	case madeShop:
+		c.House = 1
+		c.Sizes = map[string]int{"products": 3000, "warm": 3000}
 	}
 	return c
 }
@@ -50,11 +53,11 @@ func gamesOf(name string) worldConfig {
 // plays.
 func (c worldConfig) validate() error {
 	switch c.Name {
-	case realGames, household:
+	case realGames, household, realShop, madeShop:
 	default:
-		return fmt.Errorf("world.name is %q: it is %s or %s", c.Name, household, realGames)
+		return fmt.Errorf("world.name is %q: it is %s, %s, %s or %s", c.Name, household, realGames, madeShop, realShop)
 	}
-	if c.Name == realGames && (c.Difficulty != 0 || c.Custom != 0 || c.House != 0) {
+	if c.Name != household && (c.Difficulty != 0 || c.Custom != 0) || c.Name != household && c.Name != madeShop && c.House != 0 {
 		return fmt.Errorf("world.difficulty, world.custom and world.house are for generated games: leave them out (0), or use --env %s", household)
 	}
 	known := defaultWorld(c.Name).Sizes
@@ -71,10 +74,11 @@ const (
 	household = "household"
 	realGames = "alfworld"
 	realShop  = "webshop"
+	madeShop  = "shop"
 	textGames = "textworld"
 )
 
-var worlds = []string{household, realGames, realShop, textGames}
+var worlds = []string{household, realGames, madeShop, realShop, textGames}
 
 // playable is a world that can be looked at and replayed.
 type playable interface {
@@ -88,8 +92,8 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 	switch c.Name {
 	case household, realGames:
 		return openGames(c, data)
-	case realShop:
-		return openShop(ctx, data)
+	case realShop, madeShop:
+		return openShop(ctx, c, data)
 	case textGames:
 		return textworld.Open(data, textworld.Options{})
 	default:
@@ -97,17 +101,42 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 	}
 }
 
-// openShop opens the shop of 1,000 products.
-func openShop(ctx context.Context, data string) (*webshop.Suite, error) {
-	c, _, err := webshop.OpenCatalogue(ctx, data, webshop.Small, webshop.LoadOptions{})
+// openShop opens the shop of 1,000 products, or a generated one. Pages do not say the task again and again: the policy
+// has it before its eyes.
+func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, error) {
+	o := webshop.Options{Show: webshop.Parts}
+	if c.Name == realShop {
+		catalogue, _, err := webshop.OpenCatalogue(ctx, data, webshop.Small, webshop.LoadOptions{})
+		if err != nil {
+			return nil, err
+		}
+		shop, err := webshop.NewShop(catalogue, webshop.GoalOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return webshop.NewSuite(shop, o), nil
+	}
+	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"])
 	if err != nil {
 		return nil, err
 	}
-	shop, err := webshop.NewShop(c, webshop.GoalOptions{})
+	if c.Sizes["warm"] == 0 {
+		return webshop.NewSuite(shop, o), nil
+	}
+	// Demonstrations come from another shop: what this one's makers are known for is what there is to learn.
+	other, err := makeShop(ctx, episode.Seed(c.House).Derive("shop of the warm start"), c.Sizes["warm"])
 	if err != nil {
 		return nil, err
 	}
-	return webshop.NewSuite(shop, webshop.Options{}), nil
+	return webshop.NewSuite(shop, o).With(other), nil
+}
+
+func makeShop(ctx context.Context, seed episode.Seed, products int) (*webshop.Shop, error) {
+	c, err := webshop.Generate(ctx, webshop.GenerateOptions{Seed: seed, Products: products})
+	if err != nil {
+		return nil, err
+	}
+	return webshop.NewShop(c, webshop.GoalOptions{})
 }
 
 // openGames opens one of the worlds that are a household.
@@ -149,13 +178,18 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 		return episode.Panel{Name: name, Tasks: tasks}
 	}
 	var p train.Panels
-	if c.Name == household {
+	switch c.Name {
+	case household:
 		p = train.Panels{Warm: split("warm"), Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
-	} else {
-		trials := func(t episode.Task) string { return path.Dir(t.ID) } // of one goal in one room
-		dealt := train.Partition(split("train").Tasks, trials,
-			train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
-			train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
+	case realShop, madeShop:
+		dealt := deal(split("train").Tasks)
+		warm := dealt[0]
+		if c.Sizes["warm"] > 0 {
+			warm = split("warm")
+		}
+		p = train.Panels{Warm: warm, Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("report")}}
+	default:
+		dealt := deal(split("train").Tasks)
 		warm := dealt[0]
 		if c.Sizes["generated"] > 0 {
 			// Rooms that nobody has seen before teach what holds in all rooms.
@@ -167,6 +201,14 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 		return nil, train.Panels{}, err
 	}
 	return suite, p, p.Validate()
+}
+
+// deal deals tasks into the panels train, probe, gate and valid. What ids name alike but for the last part stays
+// together: trials of one goal in one room, goals for one product.
+func deal(tasks []episode.Task) []episode.Panel {
+	return train.Partition(tasks, func(t episode.Task) string { return path.Dir(t.ID) },
+		train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
+		train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
 }
 
 // describeWorld says in words what a run is played in.

@@ -26,7 +26,7 @@ func (s *Suite) Expert(e env.Env, k env.Knowledge, advice []skill.Skill, r *rand
 	case env.Knows:
 		return knower{own.visit}, nil
 	case env.Sees:
-		return newShopper(own.visit.goal.Instruction, s.o, s.shop.queries(), advice, r), nil
+		return newShopper(own.visit.goal.Instruction, own.suite.o, own.suite.shop.queries(), advice, r), nil
 	default:
 		return nil, fmt.Errorf("no such knowledge: %d", k)
 	}
@@ -155,6 +155,7 @@ func brandOf(title string) string {
 // shortens the visit of the expert that Sees if such advice can and does not lengthen it; the other kind names the maker
 // of a product with the same query that does not have the attribute.
 func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill, bool) {
+	s = s.of(t.ID)
 	g, err := s.Goal(t.ID)
 	if err != nil {
 		return skill.Skill{}, false
@@ -237,6 +238,7 @@ func (s *Suite) visitLength(g Goal, hints []hint) int {
 // Lesson implements env.Coach: a visit that succeeded after other products were opened in vain teaches the maker of what
 // was bought, for an attribute that its title does not show.
 func (s *Suite) Lesson(t episode.Task, steps []episode.Step) (skill.Skill, bool) {
+	s = s.of(t.ID)
 	g, err := s.Goal(t.ID)
 	if err != nil || len(steps) == 0 || steps[len(steps)-1].Reward < fullPay {
 		return skill.Skill{}, false

@@ -52,6 +52,7 @@ const reportGoals = 500
 const (
 	reportSplit = "report" // the first reportGoals
 	trainSplit  = "train"  // the rest
+	warmSplit   = "warm"   // all of another shop; see With
 )
 
 // ErrNoGoal says that a shop has no goal of an id.
@@ -64,6 +65,7 @@ type Suite struct {
 	prefix string
 	report func() []episode.Task // made when first asked for
 	train  func() []episode.Task
+	warm   *Suite                             // nil for none
 	items  []atomic.Pointer[[]episode.Action] // what can be done on a product's page, made when first needed
 }
 
@@ -94,11 +96,36 @@ func (o GoalOptions) name() string {
 	return name
 }
 
+// With is the suite with all goals of another shop as split "warm", to learn there what holds in all shops. Both play
+// as the suite does. It takes the other shop's goals in options of their own: one seed in both would give tasks of
+// both the same ids.
+func (s *Suite) With(other *Shop) *Suite {
+	joined := NewSuite(s.shop, s.o)
+	joined.warm = NewSuite(other, s.o)
+	joined.warm.prefix = warmSplit + "-" + joined.warm.prefix
+	joined.warm.train = sync.OnceValue(func() []episode.Task { return joined.warm.list(warmSplit, 0, other.Goals()) })
+	return joined
+}
+
+// of is the suite that has a task's id: the one of the other shop, or this one.
+func (s *Suite) of(id string) *Suite {
+	if s.warm != nil && strings.HasPrefix(id, s.warm.prefix+"/") {
+		return s.warm
+	}
+	return s
+}
+
 // Shop is the shop that is played.
 func (s *Suite) Shop() *Shop { return s.shop }
 
 // Splits names the splits there are, sorted.
-func (s *Suite) Splits() []string { return []string{reportSplit, trainSplit} }
+func (s *Suite) Splits() []string {
+	splits := []string{reportSplit, trainSplit}
+	if s.warm != nil {
+		splits = append(splits, warmSplit)
+	}
+	return splits
+}
 
 // Tasks lists a split in the order of the goals. Ids are like "synthetic/report/B0743JKHBV/0": the product and the
 // index of the goal.
@@ -108,9 +135,12 @@ func (s *Suite) Tasks(split string) ([]episode.Task, error) {
 		return slices.Clone(s.report()), nil
 	case trainSplit:
 		return slices.Clone(s.train()), nil
-	default:
-		return nil, fmt.Errorf("no split %q: there are %s", split, strings.Join(s.Splits(), ", "))
+	case warmSplit:
+		if s.warm != nil {
+			return slices.Clone(s.warm.train()), nil
+		}
 	}
+	return nil, fmt.Errorf("no split %q: there are %s", split, strings.Join(s.Splits(), ", "))
 }
 
 func (s *Suite) list(split string, first, end int) []episode.Task {
@@ -128,6 +158,9 @@ func (s *Suite) list(split string, first, end int) []episode.Task {
 
 // Goal finds the goal of a task's id; an id of another shop is ErrNoGoal.
 func (s *Suite) Goal(id string) (Goal, error) {
+	if own := s.of(id); own != s {
+		return own.Goal(id)
+	}
 	parts := strings.Split(id, "/")
 	if len(parts) != 4 || parts[0] != s.prefix {
 		return Goal{}, fmt.Errorf("%w: %q is not a task of the %s goals", ErrNoGoal, id, s.prefix)
@@ -169,7 +202,8 @@ func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (en
 	if err != nil {
 		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
 	}
-	e := &Env{suite: s, visit: s.shop.NewSession(g, seed), left: s.o.StepLimit}
+	own := s.of(t.ID)
+	e := &Env{suite: own, visit: own.shop.NewSession(g, seed), left: own.o.StepLimit}
 	return e, e.observe(true), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"skillmaster/bm25"
+	"skillmaster/env"
 	"skillmaster/env/envtest"
 	"skillmaster/episode"
 )
@@ -204,5 +205,30 @@ func TestIndexFile(t *testing.T) {
 	}
 	if _, _, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, o); !errors.Is(err, bm25.ErrDamaged) {
 		t.Errorf("a damaged index: %v", err)
+	}
+}
+
+// The goals of another shop are a split of their own; each task is played, advised and reviewed in its own shop.
+func TestWithAnotherShop(t *testing.T) {
+	other, err := Generate(t.Context(), GenerateOptions{Seed: 2, Products: 140})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := madeSuite(t, Options{Show: Parts}).With(newShop(t, other, GoalOptions{}))
+	envtest.Run(t, s, envtest.Config{Splits: s.Splits(), Seed: 4, Tasks: 3})
+	warm, err := s.Tasks(warmSplit)
+	if err != nil || len(warm) == 0 {
+		t.Fatalf("%d tasks, %v", len(warm), err)
+	}
+	if _, err := madeSuite(t, Options{}).Goal(warm[0].ID); !errors.Is(err, ErrNoGoal) {
+		t.Errorf("a task of the other shop in one that has none: %v", err)
+	}
+	for _, task := range append(warm[:3], reportTasks(t, s)[:3]...) {
+		if _, won, err := shopAlong(t.Context(), s, task, env.Knows, nil); err != nil || !won {
+			t.Errorf("%s: won %v, %v", task.ID, won, err)
+		}
+		if a, ok := s.Advice(task, true, episode.Seed(1).Rand()); !ok || a.Category != task.Category {
+			t.Errorf("%s: advice %+v, %v", task.ID, a, ok)
+		}
 	}
 }
