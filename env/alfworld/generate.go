@@ -2,6 +2,7 @@ package alfworld
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -51,7 +52,7 @@ type draft struct {
 	task       sentence
 	form       int
 	stands     map[string]int // number of receptacles of each type
-	full       map[string]int // those of them that hold all they can
+	spare      map[string]int // those of them that can hold more
 	spec       Spec
 	receptacle []standing
 	weights    []float64 // scratch
@@ -123,7 +124,7 @@ const fewest, most = 6, 54
 // returns false if they are too few or too many, or the family's lamp could stand on none.
 func (d *draft) drawReceptacles() bool {
 	total := 0
-	d.stands, d.full = make(map[string]int, len(d.room.receptacles)), map[string]int{}
+	d.stands = make(map[string]int, len(d.room.receptacles))
 	for _, c := range d.room.receptacles {
 		last := len(c.counts) - 1
 		low, part := math.Modf(max(d.r.Float64()*float64(last+1)-0.5, 0))
@@ -188,7 +189,7 @@ func (s sentence) mayStartIn(receptacle string) bool {
 // weigh is the weight of the receptacles of a type, those that have room, as the place of an object.
 func (d *draft) weigh(w whereFacts, asked bool) float64 {
 	const rarely = 0.001 // where objects may be put but never were at the start
-	n := float64(d.stands[w.receptacle] - d.full[w.receptacle])
+	n := float64(d.spare[w.receptacle])
 	if n == 0 || asked && !d.task.mayStartIn(w.receptacle) {
 		return 0
 	}
@@ -196,8 +197,8 @@ func (d *draft) weigh(w whereFacts, asked bool) float64 {
 	if w.may {
 		weight += rarely
 	}
-	if factor, ok := d.facts.asked[w.receptacle]; ok && asked {
-		weight *= factor
+	if asked {
+		weight *= d.facts.asked[w.receptacle]
 	}
 	weight *= math.Sqrt(math.Sqrt(n)) // see the head of facts.txt
 	if d.usual == 1 || weight == 0 {
@@ -212,6 +213,7 @@ func (d *draft) game(id string) (*Game, error) {
 		ID: id, Task: d.task.text(d.form), Start: placeID(0),
 		Goal: Goal{Family: d.task.family, Object: d.task.object, Target: d.task.target},
 	}
+	d.spare = maps.Clone(d.stands)
 	d.addReceptacles()
 	d.addObjects()
 	d.addFixtures()
@@ -265,7 +267,7 @@ func (d *draft) addReceptacles() {
 // one draws a receptacle of the type that has room; there is one.
 func (d *draft) one(class string) int {
 	first := slices.IndexFunc(d.receptacle, func(c standing) bool { return c.class == class })
-	left := d.r.IntN(d.stands[class] - d.full[class])
+	left := d.r.IntN(d.spare[class])
 	for i := first; ; i++ {
 		if d.receptacle[i].full {
 			continue
@@ -310,7 +312,7 @@ func (d *draft) empty() {
 	for i := range d.receptacle {
 		d.receptacle[i].full = false
 	}
-	clear(d.full)
+	maps.Copy(d.spare, d.stands)
 }
 
 // inTheOpen counts the objects that lie in no drawer and no cabinet.
@@ -407,7 +409,7 @@ func (d *draft) lay(s *ObjectSpec, o *objectFacts, asked bool) {
 		s.Condition |= Cool // as in the released games
 	}
 	for _, t := range d.facts.twice {
-		if t.a != in || d.stands[t.b] == d.full[t.b] || d.r.Float64() >= t.share || asked && !d.task.mayStartIn(t.b) {
+		if t.a != in || d.spare[t.b] == 0 || d.r.Float64() >= t.share || asked && !d.task.mayStartIn(t.b) {
 			continue
 		}
 		if also := d.one(t.b); also != r {
@@ -421,7 +423,7 @@ func (d *draft) putIn(s *ObjectSpec, receptacle int) {
 	c := &d.receptacle[receptacle]
 	if d.facts.single[c.class] {
 		c.full = true
-		d.full[c.class]++
+		d.spare[c.class]--
 	}
 }
 
