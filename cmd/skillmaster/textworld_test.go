@@ -57,10 +57,12 @@ func TestTextGameInOfficialLayout(t *testing.T) {
 	if !strings.Contains(out, "1 played as any TextWorld game: not the released domain and grammar") {
 		t.Errorf("verified:\n%s", out)
 	}
+	if _, _, err := openWorld(t.Context(), gamesOf(realGames), dir); err == nil || !strings.Contains(err.Error(), "cannot learn from all of split train") {
+		t.Errorf("a run begins: %v", err)
+	}
 	to := t.TempDir()
-	out, _ = must(t, 0, "data", "import", dir, "--to", to)
-	if !strings.Contains(out, "1 games with texts of their own are not packed") {
-		t.Errorf("imported:\n%s", out)
+	if out, errs := must(t, 1, "data", "import", dir, "--to", to); !strings.Contains(out+errs, "texts of their own") {
+		t.Errorf("imported:\n%s%s", out, errs)
 	}
 	if packed, err := filepath.Glob(filepath.Join(to, "*.gz")); err != nil || len(packed) > 0 {
 		t.Errorf("packed %q, %v", packed, err)

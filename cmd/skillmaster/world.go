@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -189,7 +190,11 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 		}
 		p = train.Panels{Warm: warm, Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3], Report: []episode.Panel{split("report")}}
 	default:
-		dealt := deal(split("train").Tasks)
+		all := split("train").Tasks
+		if err == nil {
+			err = knownToExperts(suite, all)
+		}
+		dealt := deal(all)
 		warm := dealt[0]
 		if c.Sizes["generated"] > 0 {
 			// Rooms that nobody has seen before teach what holds in all rooms.
@@ -201,6 +206,20 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 		return nil, train.Panels{}, err
 	}
 	return suite, p, p.Validate()
+}
+
+// knownToExperts is an error for a task that no expert knows, for a run learns from what experts do.
+func knownToExperts(suite env.Suite, tasks []episode.Task) error {
+	games, ok := suite.(*alfworld.Suite)
+	for _, t := range tasks {
+		if !ok {
+			break
+		}
+		if _, err := games.Game(t.ID); errors.Is(err, alfworld.ErrGeneral) {
+			return fmt.Errorf("the run cannot learn from all of split %s: %w (take such games out of the folder; skillmaster data verify lists them)", t.Split, err)
+		}
+	}
+	return nil
 }
 
 // deal deals tasks into the panels train, probe, gate and valid. What ids name alike but for the last part stays
