@@ -105,8 +105,10 @@ func preset(world, name string) (runConfig, error) {
 	case realGames:
 		c.Train.Warm.Updates = 9000
 		c.Train.Iterations = 120
-	case madeShop, realShop: // pages of ten products are long, and a search repeats much of the instruction
-		c.Model.Context, c.Train.Rollout.ActionTokens = 3072, 48
+	case madeShop: // pages of ten products are long, and a search repeats much of the instruction
+		c.Model.Context, c.Train.Rollout.ActionTokens = 2048, 48
+	case realShop:
+		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 48
 	}
 	switch name {
 	case "default":
