@@ -22,7 +22,7 @@ const Split = "games"
 
 const (
 	suffix      = ".tw-pddl"
-	largestFile = 256 << 20 // bytes
+	largestFile = 32 << 20 // bytes; the largest released one has about 130 kB
 )
 
 // Options say how games are played. The zero Options are those of TextWorld.

@@ -182,7 +182,7 @@ func FuzzGame(f *testing.F) {
 // TestCutFiles reads game files that are cut short, and such that are made of parentheses.
 func TestCutFiles(t *testing.T) {
 	whole := encode(t, foreignFile(t, "ferry"))
-	step, megabytes := 1, 50
+	step, megabytes := 1, 15
 	if sampled() {
 		step, megabytes = 37, 5
 	}
@@ -214,8 +214,12 @@ func TestCutFiles(t *testing.T) {
 	if _, err := textworld.LoadFile("x", path, textworld.ByID); err == nil || !strings.Contains(err.Error(), "nested more than") {
 		t.Errorf("%d MB of parentheses: %v", megabytes, err)
 	}
+	writeFile(t, path, bytes.Repeat([]byte("("), 33<<20))
+	if _, err := textworld.LoadFile("x", path, textworld.ByID); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("a file of 33 MB: %v", err)
+	}
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.TotalAlloc-before.TotalAlloc) >> 20; grown > int64(12*megabytes) {
+	if grown := int64(after.TotalAlloc-before.TotalAlloc) >> 20; grown > int64(33+5*megabytes) {
 		t.Errorf("%d MB of parentheses took %d MB", megabytes, grown)
 	}
 }

@@ -18,8 +18,8 @@ func (e *Error) Error() string {
 
 // Bounds of what is read, far above any game, so that no text takes much memory or stack.
 const (
-	largestText = 64 << 20 // bytes
-	mostNodes   = 1 << 20  // words and lists of a text
+	largestText = 16 << 20 // bytes
+	mostNodes   = 1 << 18  // words and lists of a text
 	deepest     = 500      // lists in lists
 )
 
