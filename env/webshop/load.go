@@ -51,15 +51,12 @@ const (
 // products. What the original would stumble over is an error that names the entry.
 func Read(ctx context.Context, f Files, o LoadOptions) (*Catalogue, Loaded, error) {
 	l := loader{o: o, entries: map[string]*attributesJSON{}, human: map[string][]humanJSON{}}
-	if err := l.readAttributes(ctx, f.Attributes); err != nil {
-		return nil, l.loaded, fmt.Errorf("attributes of the products: %w", err)
+	var g errgroup.Group // beside the products
+	g.Go(func() error { return l.readOthers(ctx, f) })
+	products, err := l.readProducts(ctx, f.Products, g.Wait)
+	if others := g.Wait(); others != nil {
+		return nil, l.loaded, others
 	}
-	if f.Human != nil {
-		if err := l.readHuman(ctx, f.Human); err != nil {
-			return nil, l.loaded, fmt.Errorf("human instructions: %w", err)
-		}
-	}
-	products, err := l.readProducts(ctx, f.Products)
 	if err != nil {
 		return nil, l.loaded, fmt.Errorf("products: %w", err)
 	}
@@ -215,6 +212,18 @@ func decode(raw json.RawMessage, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
+func (l *loader) readOthers(ctx context.Context, f Files) error {
+	if err := l.readAttributes(ctx, f.Attributes); err != nil {
+		return fmt.Errorf("attributes of the products: %w", err)
+	}
+	if f.Human != nil {
+		if err := l.readHuman(ctx, f.Human); err != nil {
+			return fmt.Errorf("human instructions: %w", err)
+		}
+	}
+	return nil
+}
+
 func (l *loader) readAttributes(ctx context.Context, r io.Reader) error {
 	return eachMember(json.NewDecoder(r), func(asin string, d *json.Decoder) error {
 		var raw json.RawMessage
@@ -253,8 +262,9 @@ func (l *loader) readHuman(ctx context.Context, r io.Reader) error {
 // batch is the number of entries that are decoded at once.
 const batch = 256
 
-// readProducts reads entries in batches and decodes those of a batch side by side.
-func (l *loader) readProducts(ctx context.Context, r io.Reader) ([]Product, error) {
+// readProducts reads entries in batches and decodes those of a batch side by side. Others waits for the other files,
+// without which nothing can be made of them.
+func (l *loader) readProducts(ctx context.Context, r io.Reader, others func() error) ([]Product, error) {
 	d := json.NewDecoder(r)
 	if err := open(d, '['); err != nil {
 		return nil, err
@@ -276,7 +286,7 @@ func (l *loader) readProducts(ctx context.Context, r io.Reader) ([]Product, erro
 		}
 		more = more && len(raw) > 0
 		read, err := decodeProducts(ctx, raw, l.loaded.Entries-len(raw))
-		if err != nil {
+		if err = cmp.Or(others(), err); err != nil {
 			return nil, err
 		}
 		for i := range read {

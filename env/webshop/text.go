@@ -19,7 +19,7 @@ func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
 // lower is str.lower(): like Go's, but İ keeps its dot and Σ is ς at the end of a word.
 func lower(s string) string {
-	if !strings.ContainsAny(s, "İΣ") {
+	if !strings.Contains(s, "İ") && !strings.Contains(s, "Σ") {
 		return strings.ToLower(s)
 	}
 	var b strings.Builder
