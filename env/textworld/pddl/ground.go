@@ -399,29 +399,30 @@ func (g *grounder) changes(a *action, o *operator) error {
 // combine makes changes of what an operator adds and deletes, as the original's translator does: adding wins over
 // deleting, and what the operator's needs rule out or imply is no change.
 func (g *grounder) combine(o *operator, adds, deletes []change) error {
-	deleted := map[code]bool{}
-	for i, d := range deletes {
-		if i > 0 && slices.ContainsFunc(deletes[:i], func(e change) bool { return e.to == d.to }) {
-			continue
-		}
-		ways, err := g.deletion(conditionsOf(d.to, deletes[i:]), conditionsOf(d.to.opposite(), adds), d.to)
+	byLiteral := func(a, b change) int { return cmp.Compare(a.to, b.to) }
+	slices.SortStableFunc(adds, byLiteral)
+	slices.SortStableFunc(deletes, byLiteral)
+	var deleted []code // ascending
+	for len(deletes) > 0 {
+		to := deletes[0].to
+		ways, err := g.deletion(conditionsOf(to, deletes), conditionsOf(to.opposite(), adds), to)
 		if err != nil {
 			return err
 		}
 		if len(ways) > 0 {
-			deleted[d.to] = true
-			o.record(d.to, ways)
+			deleted = append(deleted, to)
+			o.record(to, ways)
 		}
+		deletes = rest(deletes)
 	}
-	for i, a := range adds {
-		if i > 0 && slices.ContainsFunc(adds[:i], func(e change) bool { return e.to == a.to }) {
-			continue
+	for len(adds) > 0 {
+		to := adds[0].to
+		ways := conditionsOf(to, adds)
+		if _, found := slices.BinarySearch(deleted, to.opposite()); !found {
+			ways = without(ways, to.opposite())
 		}
-		ways := conditionsOf(a.to, adds[i:])
-		if !deleted[a.to.opposite()] {
-			ways = without(ways, a.to.opposite())
-		}
-		o.record(a.to, ways)
+		o.record(to, ways)
+		adds = rest(adds)
 	}
 	slices.SortFunc(o.changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.to, b.to), slices.Compare(a.when, b.when))
@@ -437,15 +438,23 @@ func (g *grounder) combine(o *operator, adds, deletes []change) error {
 	return nil
 }
 
-// conditionsOf lists under which conditions some changes make a literal true.
+// conditionsOf lists under which conditions some changes, ordered by literal, make a literal true.
 func conditionsOf(to code, among []change) [][]code {
 	var ways [][]code
-	for _, c := range among {
-		if c.to == to {
-			ways = append(ways, c.when)
-		}
+	i, _ := slices.BinarySearchFunc(among, to, func(c change, to code) int { return cmp.Compare(c.to, to) })
+	for ; i < len(among) && among[i].to == to; i++ {
+		ways = append(ways, among[i].when)
 	}
 	return ways
+}
+
+// rest leaves out the changes of the first one's literal.
+func rest(ordered []change) []change {
+	i := 1
+	for i < len(ordered) && ordered[i].to == ordered[0].to {
+		i++
+	}
+	return ordered[i:]
 }
 
 // deletion lists under which conditions an atom becomes false: where a delete applies, the atom is true and no add

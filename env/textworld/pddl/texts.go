@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // texts are the facts as the texts of a game see them. They are what :init says, and what operators that were applied
@@ -19,7 +20,8 @@ type texts struct {
 	known  []bool     // [object]: some fact of the start is about it
 	below  map[string][]string
 
-	visits sync.Map // by predicate and types: []group
+	visits  sync.Map     // by predicate and types: []group
+	visited atomic.Int64 // tuples of types, of all queries together
 }
 
 type textFact struct {
@@ -236,8 +238,8 @@ func (p *Problem) TypeOf(name string) string {
 	return ""
 }
 
-// mostVisits bounds the tuples of types that a query may go over.
-const mostVisits = 1 << 16
+// mostVisits bounds the tuples of types that the queries of a game may go over.
+const mostVisits = 1 << 18
 
 // Facts is the number of facts that texts may see.
 func (p *Problem) Facts() int { return len(p.texts.facts) }
@@ -307,8 +309,8 @@ func (t *texts) tuples(types []string, visit func(joined string)) error {
 	var queue [][]string
 	expand(types, func(tuple []string) { queue = append(queue, tuple) })
 	for i := 0; i < len(queue); i++ {
-		if i > mostVisits {
-			return fmt.Errorf("a query over more than %d combinations of types", mostVisits)
+		if t.visited.Add(1) > mostVisits {
+			return fmt.Errorf("queries over more than %d combinations of types", mostVisits)
 		}
 		visit(strings.Join(queue[i], " "))
 		expand(queue[i], func(tuple []string) {
