@@ -24,7 +24,7 @@ import (
 func cuts(n int) (at []int) {
 	near, stride := 1500, 61
 	if raceDetector {
-		near, stride = 150, 997
+		near, stride = 40, 1997
 	}
 	for i := range n {
 		if i < near || i >= n-near || i%stride == 0 {
@@ -180,10 +180,10 @@ func zipped(text string, times int) io.Reader {
 
 const mega = 1 << 20
 
-// huge is 100 MB, less under the race detector, which makes a large text slow and has nothing to find in it.
-func huge() int {
+// huge is 100 MB; under the race detector, which makes a large text slow and has nothing to find in it, what is given.
+func huge(underRace int) int {
 	if raceDetector {
-		return 20 * mega
+		return underRace
 	}
 	return 100 * mega
 }
@@ -195,10 +195,10 @@ func TestHugeFilesTakeLittle(t *testing.T) {
 		times int
 		want  string
 	}{
-		"a line of parentheses": {"(", huge(), "line 1: it has more than 16 MB"},
+		"a line of parentheses": {"(", huge(17 * mega), "line 1: it has more than 16 MB"},
 		"a text without an end": {`"pddl_problem`, 10 * mega, "line 1: it has more than 16 MB"},
-		"lines of nothing":      {"\n", huge(), "reading stops"},
-		"lines of parentheses":  {"((((((((\n", 10 * mega, "reading stops"},
+		"lines of nothing":      {"\n", huge(mega), "reading stops"},
+		"lines of parentheses":  {"((((((((\n", mega, "reading stops"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := zipped(c.text, c.times)
@@ -225,13 +225,13 @@ func TestHugeProblemsTakeLittle(t *testing.T) {
 	things := many(2000, func(b *strings.Builder, i int) { b.WriteString(" o" + strconv.Itoa(i)) })
 	facts := many(2000, func(b *strings.Builder, i int) { b.WriteString(" (pickupable o" + strconv.Itoa(i) + ")") })
 	for name, c := range map[string]struct{ text, want string }{
-		"parentheses":         {strings.Repeat("(", huge()), "problem line 1"},
-		"closing parentheses": {strings.Repeat(")", huge()), "problem line 1"},
-		"in :init":            {objects + ")\n(:init" + strings.Repeat("(", huge()), "in :init"},
-		"in :goal":            {strings.Replace(text, "(:goal", "(:goal "+strings.Repeat("(", huge()), 1), "nested more than 32"},
+		"parentheses":         {strings.Repeat("(", huge(mega)), "problem line 1"},
+		"closing parentheses": {strings.Repeat(")", huge(mega)), "problem line 1"},
+		"in :init":            {objects + ")\n(:init" + strings.Repeat("(", huge(mega)), "in :init"},
+		"in :goal":            {strings.Replace(text, "(:goal", "(:goal "+strings.Repeat("(", huge(mega)), 1), "nested more than 32"},
 		"a goal of words":     {strings.Replace(text, "(:goal", "(:goal (and"+words+"))", 1), "in :goal: it has more than 4096 bytes"},
-		"lines":               {strings.Repeat("\n", huge()), "the end of the text"},
-		"a word":              {strings.Repeat("x", huge()), "problem line 1"},
+		"lines":               {strings.Repeat("\n", huge(mega)), "the end of the text"},
+		"a word":              {strings.Repeat("x", huge(mega)), "problem line 1"},
 		"ids":                 {objects + words + " - object)\n(:init" + rest, "more than 16384 ids"},
 		"ids without a type":  {objects + words, "more than 16384 ids"},
 		"objects":             {objects + things + " - object)\n(:init" + facts + rest, "more than 1024 of a kind"},
