@@ -29,6 +29,7 @@ type dataCmd struct {
 	List   dataListCmd   `cmd:"" help:"List a world's games."`
 	Verify dataVerifyCmd `cmd:"" help:"Read every game and say what is there and what is not."`
 	Pack   dataPackCmd   `cmd:"" help:"Write games to files, packed or in the official layout."`
+	Shop   dataShopCmd   `cmd:"" help:"Write a generated catalogue in the files of the real shop."`
 }
 
 // dataSource is where games come from.

@@ -92,7 +92,7 @@ func (c *trainCmd) stopped(ctx context.Context, cfg runConfig, err error) error 
 		return err
 	}
 	more := "--run " + c.Run + " --resume"
-	if cfg.World.Name == realGames {
+	if cfg.World.Name == realGames || cfg.World.Name == realShop {
 		more += " --data " + c.Data
 	}
 	if !errors.Is(err, ctx.Err()) {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,6 +25,8 @@ type worldConfig struct {
 	Name       string         `json:"name"`       // household (generated games), alfworld (the real ones), shop (a generated catalogue) or webshop (the real one)
 	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
 	Custom     float64        `json:"custom"`     // household: share of the things that lie where this house keeps them, usual or not
+	Human      bool           `json:"human"`      // webshop, shop: goals that people wrote, or are worded so
+	Full       bool           `json:"full"`       // webshop: the catalogue of 1.18 million products
 	House      uint64         `json:"house"`      // household: which house, if it has customs; shop: which shop
 	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of the one of the warm start (shop)
 }
@@ -60,6 +65,9 @@ func (c worldConfig) validate() error {
 	}
 	if c.Name != household && (c.Difficulty != 0 || c.Custom != 0) || c.Name != household && c.Name != madeShop && c.House != 0 {
 		return fmt.Errorf("world.difficulty, world.custom and world.house are for generated games: leave them out (0), or use --env %s", household)
+	}
+	if c.Full && c.Name != realShop || c.Human && c.Name != realShop && c.Name != madeShop {
+		return fmt.Errorf("world.full is for --env %s, world.human for %s and %s: leave them out (false)", realShop, realShop, madeShop)
 	}
 	known := defaultWorld(c.Name).Sizes
 	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
@@ -107,17 +115,21 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, error) {
 	o := webshop.Options{Show: webshop.Parts}
 	if c.Name == realShop {
-		catalogue, _, err := webshop.OpenCatalogue(ctx, data, webshop.Small, webshop.LoadOptions{})
+		size, load := webshop.Small, webshop.LoadOptions{}
+		if c.Full {
+			size, load.Index = webshop.Full, fullIndex(data)
+		}
+		catalogue, _, err := webshop.OpenCatalogue(ctx, data, size, load)
 		if err != nil {
 			return nil, err
 		}
-		shop, err := webshop.NewShop(catalogue, webshop.GoalOptions{})
+		shop, err := webshop.NewShop(catalogue, webshop.GoalOptions{Human: c.Human})
 		if err != nil {
 			return nil, err
 		}
 		return webshop.NewSuite(shop, o), nil
 	}
-	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"])
+	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"], c.Human)
 	if err != nil {
 		return nil, err
 	}
@@ -125,19 +137,34 @@ func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, 
 		return webshop.NewSuite(shop, o), nil
 	}
 	// Demonstrations come from another shop: what this one's makers are known for is what there is to learn.
-	other, err := makeShop(ctx, episode.Seed(c.House).Derive("shop of the warm start"), c.Sizes["warm"])
+	other, err := makeShop(ctx, episode.Seed(c.House).Derive("shop of the warm start"), c.Sizes["warm"], c.Human)
 	if err != nil {
 		return nil, err
 	}
 	return webshop.NewSuite(shop, o).With(other), nil
 }
 
-func makeShop(ctx context.Context, seed episode.Seed, products int) (*webshop.Shop, error) {
+// fullIndex is where the index of the full catalogue is kept, since making it takes minutes; "" if there is no such place.
+func fullIndex(data string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	where, err := filepath.Abs(data)
+	dir := filepath.Join(cache, "skillmaster")
+	if err != nil || os.MkdirAll(dir, 0o755) != nil {
+		return ""
+	}
+	hash := sha256.Sum256([]byte(where))
+	return filepath.Join(dir, fmt.Sprintf("webshop-%x.index", hash[:8]))
+}
+
+func makeShop(ctx context.Context, seed episode.Seed, products int, human bool) (*webshop.Shop, error) {
 	c, err := webshop.Generate(ctx, webshop.GenerateOptions{Seed: seed, Products: products})
 	if err != nil {
 		return nil, err
 	}
-	return webshop.NewShop(c, webshop.GoalOptions{})
+	return webshop.NewShop(c, webshop.GoalOptions{Human: human})
 }
 
 // openGames opens one of the worlds that are a household.

@@ -28,6 +28,12 @@ var fileNames = map[Size][3][]string{
 	Full:  {{"items_shuffle.json"}, {"items_ins_v2.json"}, {"items_human_ins.json"}},
 }
 
+// FileNames are the names of a catalogue's files: products, attributes, human instructions and nouns.
+func FileNames(size Size) [4]string {
+	n := fileNames[size]
+	return [4]string{n[0][0], n[1][0], n[2][len(n[2])-1], nounsFile}
+}
+
 // nounsFile brings the nouns of titles; see Nouns. It may be missing.
 const nounsFile = "title_nouns.jsonl"
 
