@@ -283,7 +283,7 @@ func (s *searcher) before(a, b int) bool {
 func (s *searcher) rank(object, receptacle string) float64 {
 	const unlikely = 1e-4
 	f := household()
-	v := (f.where(object, receptacle).held + unlikely) / (1 + f.openable[receptacle]) * s.noise[receptacle]
+	v := float64((f.where(object, receptacle).held + unlikely) / (1 + f.openable[receptacle]) * s.noise[receptacle])
 	for i, h := range s.hints {
 		place := slices.Index(h.receptacles, receptacle)
 		if place < 0 || h.object != "" && h.object != object || h.second && !s.holdsOne() {

@@ -180,7 +180,7 @@ func (f *facts) shareOf(family Family, c objectCount) float64 {
 	for _, other := range f.rooms {
 		for _, k := range other.objects {
 			if k.name == c.name {
-				rooms += float64(other.tasks[familyWords[family]]) * (1 - k.weight[0])
+				rooms += float64(float64(other.tasks[familyWords[family]]) * (1 - k.weight[0]))
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (f *facts) countOpenable() {
 		for _, c := range r.receptacles {
 			for _, n := range c.counts {
 				all[c.name] += float64(n)
-				open[c.name] += float64(n) * c.openable
+				open[c.name] += float64(float64(n) * c.openable) // rounded before the sum, the same on every machine
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func (d *draft) pick(weights []float64) int {
 	if sum == 0 {
 		return -1
 	}
-	u, last := d.r.Float64()*sum, -1
+	u, last := float64(d.r.Float64()*sum), -1
 	for i, w := range weights {
 		if w > 0 {
 			last = i
@@ -127,9 +127,10 @@ func (d *draft) drawReceptacles() bool {
 	d.stands = make(map[string]int, len(d.room.receptacles))
 	for _, c := range d.room.receptacles {
 		last := len(c.counts) - 1
-		low, part := math.Modf(max(d.r.Float64()*float64(last+1)-0.5, 0))
+		at := float64(d.r.Float64() * float64(last+1)) // rounded before the sum, the same on every machine
+		low, part := math.Modf(max(at-0.5, 0))
 		a, b := c.counts[min(int(low), last)], c.counts[min(int(low)+1, last)]
-		between := float64(part * float64(b-a)) // rounded before the sum, the same on every machine
+		between := float64(part * float64(b-a))
 		if n := int(math.Round(float64(a) + between)); n > 0 {
 			d.stands[c.name] = n
 			total += n
