@@ -236,6 +236,9 @@ func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) e
 	if found.Splits, err = splitRows(ctx, suite, suite.Splits(), stderr); err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(found.Splits, func(r splitRow) bool { return r.Games > 0 }) {
+		found.Wrong = append(found.Wrong, "there is no game that can be played")
+	}
 	if c.Released {
 		found.Wrong = append(found.Wrong, compareReleased(found.Splits)...)
 	}

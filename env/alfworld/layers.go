@@ -13,7 +13,7 @@ import (
 // officialFolder is where the official layout keeps its splits.
 const officialFolder = "json_2.1.1"
 
-// releasedSplits are the folders by which a tree without officialFolder is known.
+// releasedSplits are the folders by which a tree without officialFolder is known, if they hold trials.
 var releasedSplits = []string{"train", "valid_seen", "valid_train", "valid_unseen"}
 
 // largestFile is how much of a game file or traj_data.json is read, bytes; the largest released one has about 130 kB.
@@ -69,11 +69,25 @@ func (l Layer) root() (string, error) {
 			return path.Join(dir, officialFolder), nil
 		case len(alike) == 1:
 			return path.Join(dir, alike[0]), nil
-		case slices.ContainsFunc(inside, func(name string) bool { return slices.Contains(releasedSplits, name) }):
+		case slices.ContainsFunc(releasedSplits, func(split string) bool { return l.hasTrials(path.Join(dir, split)) }):
 			return dir, nil
 		}
 	}
 	return "", l.nothing()
+}
+
+// hasTrials tells whether a folder is a split: many folders are called train.
+func (l Layer) hasTrials(split string) bool {
+	tasks, err := l.folders(split)
+	const few = 20
+	return err == nil && slices.ContainsFunc(tasks[:min(few, len(tasks))], func(task string) bool {
+		trials, err := l.folders(path.Join(split, task))
+		if err != nil || len(trials) == 0 {
+			return false
+		}
+		files, err := fs.ReadDir(l.FS, path.Join(split, task, trials[0]))
+		return err == nil && slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == gameFileName || f.Name() == trialFileName })
+	})
 }
 
 // nothing says what was looked for and what is there instead.

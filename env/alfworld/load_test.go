@@ -368,6 +368,9 @@ func TestOfficialFolders(t *testing.T) {
 	} else if _, err := s.Game(g.ID); err != nil {
 		t.Error(err)
 	}
+	if err := os.MkdirAll(filepath.Join(top, "code", "train", "testdata"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(root, "x.zip"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -379,6 +382,7 @@ func TestOfficialFolders(t *testing.T) {
 		filepath.Join(root, "other", kitchenTask): "there are trial_1/",
 		root:                         "there are other/, x.zip (skillmaster data import " + root + "/x.zip",
 		filepath.Join(root, "x.zip"): "is a file",
+		filepath.Join(top, "code"):   "there are train/ (",
 		filepath.Join(root, "none"):  "no such file",
 	} {
 		if _, err := Open(at, Options{}); err == nil || !strings.Contains(err.Error(), want) {
