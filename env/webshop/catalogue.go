@@ -54,8 +54,11 @@ type Catalogue struct {
 	products []Product
 	numbers  map[string]int32 // by ASIN
 	ranked   *ranking
-	nouns    Nouns
-	queries  func() []string // of the products, each once, sorted; made when first asked for
+	// What pages show of each product again and again.
+	priceTexts []string
+	lowASINs   []string
+	nouns      Nouns
+	queries    func() []string // of the products, each once, sorted; made when first asked for
 }
 
 // CatalogueOptions say how a catalogue is made. The zero value will do.
@@ -66,7 +69,7 @@ type CatalogueOptions struct {
 
 // NewCatalogue makes a catalogue of products, which must have different ASINs, and indexes them for searches.
 func NewCatalogue(ctx context.Context, products []Product, o CatalogueOptions) (*Catalogue, error) {
-	c := &Catalogue{products: products, numbers: make(map[string]int32, len(products)), nouns: o.Nouns}
+	c := &Catalogue{products: products, numbers: make(map[string]int32, len(products)), nouns: o.Nouns, priceTexts: make([]string, len(products)), lowASINs: make([]string, len(products))}
 	if c.nouns == nil {
 		c.nouns = Tagger{}
 	}
@@ -75,6 +78,7 @@ func NewCatalogue(ctx context.Context, products []Product, o CatalogueOptions) (
 			return nil, fmt.Errorf("products %d and %d have the same ASIN %s", j+1, i+1, products[i].ASIN)
 		}
 		c.numbers[products[i].ASIN] = int32(i)
+		c.priceTexts[i], c.lowASINs[i] = products[i].Price.String(), strings.ToLower(products[i].ASIN)
 	}
 	c.queries = sync.OnceValue(func() []string {
 		queries := make([]string, len(products))

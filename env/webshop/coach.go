@@ -112,7 +112,7 @@ func (k knower) turnTo() (episode.Action, bool) {
 	case page < v.number:
 		return clickOn(toPrevious), true
 	default:
-		return clickOn(strings.ToLower(v.shop.products[v.hits[i]].ASIN)), true
+		return clickOn(v.shop.lowASINs[v.hits[i]]), true
 	}
 }
 

@@ -109,6 +109,10 @@ func TestReadRefuses(t *testing.T) {
 			}
 		})
 	}
+	nouns := Files{Products: strings.NewReader(`[` + mugJSON + `]`), Attributes: strings.NewReader(mugsAttr), Nouns: strings.NewReader(`{"asin":"B999999999","nouns":[]}`)}
+	if _, _, err := Read(t.Context(), nouns, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "of this catalogue") {
+		t.Errorf("nouns of another catalogue: %v", err)
+	}
 	human := Files{Products: strings.NewReader(`[` + mugJSON + `]`), Attributes: strings.NewReader(mugsAttr), Human: strings.NewReader(`{"B000000001":[{"instruction_attributes":[]}]}`)}
 	if _, _, err := Read(t.Context(), human, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "instruction 1 is missing") {
 		t.Errorf("human instruction without a text: %v", err)
@@ -171,11 +175,14 @@ func FuzzPrice(f *testing.F) {
 func plain(f float64) bool { return !strings.Contains(float(f), "e") }
 
 func FuzzRead(f *testing.F) {
-	f.Add(`[`+mugJSON+`,`+lampJSON+`]`, mugsAttr)
-	f.Add(`[{"asin":"B0","name":"","category":"","query":"","customization_options":{"a":[],"A":[{"value":"/"}]}}]`, `{"B0":{"attributes":null,"instruction":"x"}}`)
-	f.Add(`[{"asin":"nan"}]`, `{}`)
-	f.Fuzz(func(t *testing.T, products, attributes string) {
-		c, got, err := read(t, products, attributes, LoadOptions{})
+	human := `{"B000000001":[{"instruction":"i need a mug.","instruction_attributes":["dishwasher safe"],"instruction_options":["1 l"]}]}`
+	f.Add(`[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, human, `{"asin":"B000000001","nouns":["mug"]}`)
+	f.Add(`[{"asin":"B0","name":"","category":"","query":"","customization_options":{"a":[],"A":[{"value":"/"}]}}]`, `{"B0":{"attributes":null,"instruction":"x"}}`, `{}`, `{"asin":"B0"}`)
+	f.Add(`[{"asin":"nan"}]`, `{}`, `{}`, ``)
+	f.Fuzz(func(t *testing.T, products, attributes, human, nouns string) {
+		c, got, err := Read(t.Context(), Files{
+			Products: strings.NewReader(products), Attributes: strings.NewReader(attributes), Human: strings.NewReader(human), Nouns: strings.NewReader(nouns),
+		}, LoadOptions{})
 		if err != nil {
 			return
 		}
@@ -188,8 +195,15 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("unclean product %+v", p)
 			}
 		}
-		if s, err := NewShop(c, GoalOptions{}); err == nil {
-			_ = s.Goal(s.Goals() - 1)
+		for _, human := range []bool{false, true} {
+			s, err := NewShop(c, GoalOptions{Human: human})
+			if err != nil {
+				continue
+			}
+			g := s.Goal(s.Goals() - 1)
+			if r := s.Score(g, g.Product, g.Options); !(r.Total >= 0 && r.Total <= 1) {
+				t.Errorf("%+v is worth %+v", g, r)
+			}
 		}
 	})
 }

@@ -31,9 +31,14 @@ const separator = " [SEP] "
 
 // Text is the page as one line: its texts, trimmed. What was chosen does not show.
 func (s *Session) Text() string {
+	ps := s.parts()
+	size := 0
+	for _, p := range ps {
+		size += len(p.text) + len(separator)
+	}
 	var b strings.Builder
-	b.Grow(1024)
-	for i, p := range s.parts() {
+	b.Grow(size)
+	for i, p := range ps {
 		if i > 0 {
 			b.WriteString(separator)
 		}
@@ -112,7 +117,7 @@ func (s *Session) parts() []part {
 	switch s.at {
 	case itemPage:
 		ps = s.options(ps, p)
-		say(p.Title, "Price: "+p.Price.String(), "Rating: N.A.")
+		say(p.Title, "Price: "+s.shop.priceTexts[s.product], "Rating: N.A.")
 		press("Description", "Features", "Reviews", "Buy Now")
 	case descriptionPage:
 		if !absent(p.Description) {
@@ -144,7 +149,7 @@ func (s *Session) results(ps []part) []part {
 		if slices.Contains(s.visited, i) {
 			kind = visitedPart
 		}
-		ps = append(ps, part{p.ASIN, kind}, part{p.Title, plainPart}, part{p.Price.String(), plainPart})
+		ps = append(ps, part{p.ASIN, kind}, part{p.Title, plainPart}, part{s.shop.priceTexts[i], plainPart})
 	}
 	return ps
 }

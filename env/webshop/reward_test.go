@@ -1,6 +1,7 @@
 package webshop
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -192,6 +193,54 @@ func TestRewardCasesOfTheOriginal(t *testing.T) {
 	if len(c.Tests.Paths)*len(c.Tests.Attributes)*len(c.Tests.Colours)*len(c.Tests.Totals) == 0 {
 		t.Error("no cases")
 	}
+}
+
+// A product of the same title and query is of the kind that was asked for; nouns are a file's before they are guessed.
+func TestNouns(t *testing.T) {
+	c, _, err := Read(t.Context(), Files{
+		Products: strings.NewReader(`[` + mugJSON + `,` + lampJSON + `]`), Attributes: strings.NewReader(mugsAttr),
+		Nouns: strings.NewReader(`{"asin":"B000000002","nouns":["Bulb","bulb"]}` + "\n"),
+	}, LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asin, want := range map[string]string{"B000000001": "[blue mug]", "B000000002": "[bulb bulb]"} {
+		p, _ := c.Find(asin)
+		if got := fmt.Sprint(c.nouns.NounsOf(p.ASIN, p.Title)); got != want {
+			t.Errorf("%s: got %s, want %s", asin, got, want)
+		}
+	}
+	name := Tagger{}.NounsOf("", "Name 1")
+	if title := titleScore(name, name); title != 1 || kindScore(true, title) != 1 {
+		t.Errorf("%q: title %v", name, title)
+	}
+	for title, want := range map[string]string{
+		"Women's High-Waist Pants w/Pockets (2 Pack), 12oz": "[women high waist pants pockets pack]", "very softly made of wool": "[wool]", "": "[]", "5 x 7 ft": "[]",
+		"U.S.A. Co. Café": "[u.s.a co café]",
+	} {
+		if got := fmt.Sprint(Tagger{}.NounsOf("", title)); got != want {
+			t.Errorf("%q: got %s, want %s", title, got, want)
+		}
+	}
+	if titleScore(nil, nil) != 0.2 {
+		t.Errorf("a goal without nouns has a title score of %v, want 0.2", titleScore(nil, nil))
+	}
+}
+
+// FuzzSetRatio: alike in 0 to 100, wholly like oneself, and never an endless loop.
+func FuzzSetRatio(f *testing.F) {
+	for _, p := range [][2]string{{"large", "x-large"}, {"", "!"}, {"café", "cafe"}, {strings.Repeat("ab ", 90), "ab"}, {"a\u00a0b", `\xa0`}} {
+		f.Add(p[0], p[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if r := setRatio(a, b); r < 0 || r > 100 {
+			t.Errorf("%q and %q: %d", a, b, r)
+		}
+		if r := setRatio(a, a); r != 100 && len(wordSet(a)) > 0 {
+			t.Errorf("%q and itself: %d", a, r)
+		}
+		_ = printed(a)
+	})
 }
 
 // The word lists of the original.

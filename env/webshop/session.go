@@ -149,7 +149,7 @@ func (s *Session) clickResults(target string) bool {
 		return true
 	}
 	for _, i := range s.onPage() {
-		if strings.EqualFold(s.shop.products[i].ASIN, target) {
+		if s.shop.lowASINs[i] == target {
 			s.at, s.product = itemPage, i
 			if !slices.Contains(s.visited, i) {
 				s.visited = append(s.visited, i)
@@ -221,7 +221,7 @@ func (s *Session) Clickables() []string {
 		}
 		c = append(c, toNext)
 		for _, i := range s.onPage() {
-			c = append(c, strings.ToLower(s.shop.products[i].ASIN))
+			c = append(c, s.shop.lowASINs[i])
 		}
 		return c
 	case itemPage:

@@ -331,9 +331,12 @@ func clicks(names []string) []episode.Action {
 	list := make([]episode.Action, 0, len(names))
 	for _, n := range names {
 		a := "click[" + n + "]"
-		if name, argument, ok := parseAction(a); ok && name == "click" && argument == n {
-			list = append(list, episode.Action(a))
+		if strings.ContainsAny(n, "[]\n") {
+			if name, argument, ok := parseAction(a); !ok || name != "click" || argument != n {
+				continue
+			}
 		}
+		list = append(list, episode.Action(a))
 	}
 	slices.Sort(list)
 	return list

@@ -15,7 +15,15 @@ import (
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // trim is str.strip().
-func trim(s string) string { return strings.TrimFunc(s, isSpace) }
+func trim(s string) string {
+	if n := len(s); n > 0 && solid(s[0]) && solid(s[n-1]) {
+		return s // as nearly all texts are
+	}
+	return strings.TrimFunc(s, isSpace)
+}
+
+// solid tells ASCII that is no white space.
+func solid(c byte) bool { return c > ' ' && c < 0x7f }
 
 // lower is str.lower(): like Go's, but İ keeps its dot and Σ is ς at the end of a word.
 func lower(s string) string {
