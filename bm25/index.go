@@ -1,3 +1,5 @@
+// Package bm25 finds and ranks texts as Lucene does: its analysis of English, its BM25 with Anserini's constants, its
+// scores to the last bit. Build makes an Index of documents, Open maps one from a file, Index.Search asks it.
 package bm25
 
 import (
@@ -290,13 +292,13 @@ func (x *Index) check() error {
 		window := -1
 		for b := int(at(x.firstBlock, t)); b < int(at(x.firstBlock, t+1)); b++ {
 			block := blockAt(x.blocks[b*blockSize:])
-			if block.window <= window || block.window >= int(x.windows()) || block.count > end-posting {
+			if block.window <= window || block.window >= int(x.windows()) || block.count > end-posting || !(block.ratio >= 0) {
 				return fmt.Errorf("block %d is out of place", b)
 			}
 			window = block.window
 			last := -1
 			for i := posting; i < posting+block.count; i++ {
-				p := x.posting(i)
+				p := postingAt(x.postings, i)
 				if p.document() <= last || p.few() == 0 {
 					return fmt.Errorf("posting %d is out of place", i)
 				}
@@ -361,8 +363,9 @@ type posting uint16
 func (p posting) document() int { return int(p >> fewBits) }
 func (p posting) few() uint16   { return uint16(p) & many }
 
-func (x *Index) posting(i int) posting {
-	return posting(binary.LittleEndian.Uint16(x.postings[i*postingSize:]))
+// postingAt is the i-th of postings.
+func postingAt(postings []byte, i int) posting {
+	return posting(binary.LittleEndian.Uint16(postings[i*postingSize:]))
 }
 
 // frequency is how often the document of the i-th posting has the term.

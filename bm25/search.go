@@ -2,10 +2,9 @@ package bm25
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
-	"math/bits"
 	"slices"
+	"sort"
 )
 
 // Hit is a document that was found.
@@ -17,15 +16,16 @@ type Hit struct {
 // Search gives the k documents of the highest BM25 score for the terms of a text, the best first, of equal scores the
 // smaller number first; documents that have none of the terms are not found. What the query says twice counts twice.
 //
-// The scores are those of Lucene 8.7 to the last bit: term scores are float32, their sum is exact and then rounded to
-// float32. It is exact because it is one of whole numbers: the weights are scaled by a power of two so large that a term
-// score's fraction is less than float64 would keep of the sum. So neither the order of terms nor leaving out what cannot
-// matter changes anything.
+// The scores are those of Lucene 8.7 to the last bit: the scores of terms are float32, their sum is exact and then rounded
+// to float32. It is exact because it is one of whole numbers: the weights are scaled by a power of two, so large that what
+// a term's score has behind the point is less than a float64 would keep of the sum. So neither the order of terms nor
+// leaving out what cannot matter changes anything.
 //
-// What is left out (MaxScore, Turtle and Flood 1995, "Query evaluation: strategies and optimizations"; by window, as
-// Lucene 10 does): in each window every term has a bound, the best score of its block. The terms of the lowest bounds,
-// so many that together they could not lift a document among the best k so far, are not read on their own. Documents
-// are taken from the blocks of the others, and given up as soon as the bounds of what is still to be added do not do.
+// What is left out (MaxScore of Turtle and Flood 1995, "Query evaluation: strategies and optimizations", here by window):
+// in a window each term has a bound, the best score of its block. The terms of the lowest bounds, as many as together do
+// not lift a document among the best k so far, make no candidates. Candidates come from the blocks of the other terms; for
+// them the low terms are looked up, the highest bound first, and a candidate is given up as soon as what may still come
+// does not do.
 func (x *Index) Search(query string, k int) []Hit {
 	if k <= 0 {
 		return nil
@@ -33,9 +33,6 @@ func (x *Index) Search(query string, k int) []Hit {
 	s := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(s)
 	s.lists = x.appendLists(s.lists[:0], query)
-	if len(s.lists) == 0 {
-		return nil
-	}
 	shift := scale(s.lists)
 	s.best = best{k: k, hits: s.best.hits[:0]}
 	for w := range int(x.windows()) {
@@ -55,25 +52,23 @@ func (x *Index) Search(query string, k int) []Hit {
 type scratch struct {
 	lists []list
 	best  best
-	here  []*list           // those with a block in the window, lowest bound first
-	below []int64           // below[i] is the sum of the bounds of the first i of here
-	sums  [windowSize]int64 // by document; 0 for those not seen
-	seen  [windowSize / 64]uint64
-	alive []candidate
-}
+	here  []*list // those with a block in the window, the lowest bound first
+	below []int64 // below[i] is the sum of the bounds of the first i of here
 
-// candidate is a document of the window that may yet be among the best.
-type candidate struct {
-	document int
-	sum      int64
+	// By document of the window; all 0 between windows.
+	sums   [windowSize]int64
+	places [windowSize]uint16 // 1 + place among a block's postings; 0: none
+
+	alive []uint16 // candidates: documents of the window, ascending
+	room  [windowSize]uint16
 }
 
 // list is a term of the query and where a search stands in its blocks.
 type list struct {
 	weight float32 // scaled once all are known
-	blocks []byte  // those still to come, that of the window first
-	first  int     // posting of the first of blocks
-	block  block   // first of blocks
+	blocks []byte  // those still to come
+	first  int     // the first posting of the first of blocks
+	block  block   // the first of blocks; behind all windows if there is none
 	bound  int64   // of block
 }
 
@@ -99,8 +94,7 @@ func (x *Index) appendLists(lists []list, query string) []list {
 	return lists
 }
 
-// scale multiplies all weights by 2^shift so that they sum to about 2^62, which leaves the scores exact. No term scores
-// more than its weight.
+// scale multiplies all weights by 2^shift so that they sum to about 2^62. No term scores more than its weight.
 func scale(lists []list) (shift int) {
 	total := 0.0
 	for _, l := range lists {
@@ -117,12 +111,12 @@ func scale(lists []list) (shift int) {
 
 // enter reads the first of the blocks to come.
 func (l *list) enter() {
-	if len(l.blocks) > 0 {
-		l.block = blockAt(l.blocks)
-		l.bound = int64(score(l.weight, l.block.ratio))
-	} else {
+	if len(l.blocks) == 0 {
 		l.block.window = maxWindows
+		return
 	}
+	l.block = blockAt(l.blocks)
+	l.bound = int64(score(l.weight, l.block.ratio))
 }
 
 func (l *list) leave() {
@@ -131,7 +125,7 @@ func (l *list) leave() {
 	l.enter()
 }
 
-// searchWindow offers what documents of a window could be among the best.
+// searchWindow offers the documents of a window that could be among the best.
 func (x *Index) searchWindow(w int, s *scratch) {
 	s.here, s.below = s.here[:0], append(s.below[:0], 0)
 	for i := range s.lists {
@@ -140,7 +134,7 @@ func (x *Index) searchWindow(w int, s *scratch) {
 		}
 	}
 	slices.SortFunc(s.here, func(a, b *list) int { return cmp.Compare(a.bound, b.bound) })
-	low := 0 // the lists below do not do alone
+	low := 0 // the lists before it do not do alone
 	for i, l := range s.here {
 		s.below = append(s.below, s.below[i]+l.bound)
 		if s.below[i+1] <= s.best.limit {
@@ -148,98 +142,112 @@ func (x *Index) searchWindow(w int, s *scratch) {
 		}
 	}
 	if low < len(s.here) {
-		for _, l := range s.here[low:] {
-			x.add(w, l, s)
-		}
-		s.gather(s.below[low])
-		for i := low - 1; i >= 0; i-- {
-			x.complete(w, s.here[i], s, s.below[i])
-		}
-		for _, c := range s.alive {
-			s.best.offer(w*windowSize+c.document, c.sum)
-		}
+		x.searchLists(w, s, s.more(low))
 	}
 	for _, l := range s.here {
 		l.leave()
 	}
 }
 
-// add adds the scores of a block.
+// more takes lists from the low ones to the others while they are short beside those: to read them costs less than to look
+// up what they rule out.
+func (s *scratch) more(low int) int {
+	const share = 4
+	read := 0
+	for _, l := range s.here[low:] {
+		read += l.block.count
+	}
+	for low > 0 && s.here[low-1].block.count*share <= read {
+		low--
+		read += s.here[low].block.count
+	}
+	return low
+}
+
+// searchLists takes candidates from the lists from low on and completes them with those before.
+func (x *Index) searchLists(w int, s *scratch, low int) {
+	for _, l := range s.here[low:] {
+		x.add(w, l, s)
+	}
+	s.gather(s.below[low])
+	for low--; low >= 0 && len(s.alive) > 0; low-- {
+		x.complete(w, s.here[low], s, s.below[low])
+	}
+	for _, d := range s.alive {
+		s.best.offer(w*windowSize+int(d), s.sums[d])
+	}
+	clear(s.sums[:])
+}
+
+// parts gives the codes of a window's lengths and the postings of a list's block.
+func (x *Index) parts(w int, l *list) (codes *[windowSize]byte, postings []byte) {
+	return (*[windowSize]byte)(x.codes[w*windowSize:]), x.postings[l.first*postingSize : (l.first+l.block.count)*postingSize]
+}
+
+// add adds a block's scores to the sums.
 func (x *Index) add(w int, l *list, s *scratch) {
-	codes := (*[windowSize]byte)(x.codes[w*windowSize:])
-	b := x.postings[l.first*postingSize : (l.first+l.block.count)*postingSize]
-	for i := 0; i+1 < len(b); i += postingSize {
-		p := posting(binary.LittleEndian.Uint16(b[i:]))
-		n := float32(p.few())
-		if n == many {
-			n = x.frequency(l.first+i/postingSize, p)
+	codes, postings := x.parts(w, l)
+	for i := range l.block.count {
+		p := postingAt(postings, i)
+		frequency := float32(p.few())
+		if frequency == many {
+			frequency = x.frequency(l.first+i, p)
 		}
 		d := p.document()
-		s.sums[d] += int64(score(l.weight, ratio(n, x.inverse[codes[d]])))
-		s.seen[d>>6] |= 1 << (d & 63)
+		s.sums[d] += int64(score(l.weight, ratio(frequency, x.inverse[codes[d]])))
 	}
 }
 
-// gather takes the documents seen of which more can come than the limit, if at most rest is added to them.
+// gather makes candidates of the documents that may get above the limit, if at most rest is added to their sums.
 func (s *scratch) gather(rest int64) {
-	s.alive = s.alive[:0]
-	for i, set := range s.seen {
-		for ; set != 0; set &= set - 1 {
-			d := i<<6 | bits.TrailingZeros64(set)
-			if sum := s.sums[d]; sum+rest > s.best.limit {
-				s.alive = append(s.alive, candidate{d, sum})
-			}
-			s.sums[d] = 0
-		}
-		s.seen[i] = 0
+	n := 0
+	for d, sum := range s.sums[:] {
+		s.room[n] = uint16(d)
+		n += above(sum, s.best.limit-rest)
 	}
+	s.alive = s.room[:n]
 }
 
-// complete adds a block's scores to the candidates and keeps those of which more can come than the limit, if at most rest
-// is added later.
+// complete adds a block's scores to the sums of the candidates, and keeps those that may get above the limit, if at most
+// rest is added later.
 func (x *Index) complete(w int, l *list, s *scratch, rest int64) {
-	codes := (*[windowSize]byte)(x.codes[w*windowSize:])
-	b := x.postings[l.first*postingSize : (l.first+l.block.count)*postingSize]
-	kept, i := s.alive[:0], 0
-	for _, c := range s.alive {
-		if c.sum+l.bound+rest <= s.best.limit {
-			continue
-		}
-		i = seek(b, i, c.document)
-		if i < len(b)/postingSize {
-			if p := posting(binary.LittleEndian.Uint16(b[i*postingSize:])); p.document() == c.document {
-				c.sum += int64(score(l.weight, ratio(x.frequency(l.first+i, p), x.inverse[codes[c.document]])))
-			}
-		}
-		if c.sum+rest > s.best.limit {
-			kept = append(kept, c)
+	codes, postings := x.parts(w, l)
+	spread := len(s.alive)*16 > l.block.count // else it takes longer than to search
+	if spread {
+		for i := range l.block.count {
+			s.places[postingAt(postings, i).document()] = uint16(i + 1)
 		}
 	}
-	s.alive = kept
+	n := 0
+	for _, d := range s.alive {
+		i := int(s.places[d]) - 1
+		if !spread {
+			i = place(postings, int(d))
+		}
+		if i >= 0 {
+			s.sums[d] += int64(score(l.weight, ratio(x.frequency(l.first+i, postingAt(postings, i)), x.inverse[codes[d]])))
+		}
+		s.alive[n] = d
+		n += above(s.sums[d], s.best.limit-rest)
+	}
+	s.alive = s.alive[:n]
+	if spread {
+		clear(s.places[:])
+	}
 }
 
-// seek is the first posting from i on whose document is not before d.
-func seek(b []byte, i, d int) int {
-	n := len(b) / postingSize
-	behind := func(i int) bool {
-		return i >= n || posting(binary.LittleEndian.Uint16(b[i*postingSize:])).document() >= d
+// place finds a document among a block's postings; -1 if it is not there.
+func place(postings []byte, document int) int {
+	n := len(postings) / postingSize
+	i := sort.Search(n, func(i int) bool { return postingAt(postings, i).document() >= document })
+	if i == n || postingAt(postings, i).document() != document {
+		return -1
 	}
-	step := 1
-	for !behind(i + step - 1) {
-		i += step
-		step *= 2
-	}
-	lo, hi := i, min(i+step-1, n)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if behind(mid) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo
+	return i
 }
+
+// above is 1 if a is more than b, else 0. Where it is asked, the answer is as good as random: a branch would cost more.
+func above(a, b int64) int { return int(uint64(b-a) >> 63) }
 
 // best holds the k best so far, the worst of them first (a heap). Its scores are scaled.
 type best struct {

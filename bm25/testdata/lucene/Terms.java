@@ -1,6 +1,5 @@
-// Terms prints what Lucene 8.7 makes of each line of its input: the line as a JSON string, a tab, and the terms parted
-// by blanks, as a JSON string. It is the chain of Anserini 0.14 for English: StandardTokenizer, EnglishPossessiveFilter,
-// LowerCaseFilter, StopFilter with Lucene's English words, PorterStemFilter. See README.md beside it.
+// Terms prints what Lucene 8.7 makes of each line of its input. It is Anserini's chain for English: StandardTokenizer,
+// EnglishPossessiveFilter, LowerCaseFilter, StopFilter with Lucene's English words, PorterStemFilter. make.py runs it.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
