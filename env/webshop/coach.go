@@ -32,7 +32,7 @@ func (s *Suite) Expert(e env.Env, k env.Knowledge, advice []skill.Skill, r *rand
 	}
 }
 
-// knower shops with the goal's product in mind. It looks at the visit and never forgets what others did in it.
+// knower shops with the goal's product in mind. It goes by the visit as it stands, whoever brought it there.
 type knower struct{ visit *Session }
 
 // Observe implements env.Expert; the visit says all.

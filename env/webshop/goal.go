@@ -21,16 +21,7 @@ const (
 	Seeded
 )
 
-func (o Order) String() string {
-	switch o {
-	case Constant:
-		return "constant"
-	case Seeded:
-		return "seeded"
-	default:
-		return "order " + strconv.Itoa(int(o))
-	}
-}
+func (o Order) String() string { return nameOf(o, "order", "constant", "seeded") }
 
 // GoalOptions say which goals a shop has. The zero value has the synthetic ones in the constant order, with prices of
 // seed 0.

@@ -21,6 +21,8 @@ const (
 	Full              // 1.18 million
 )
 
+func (s Size) String() string { return nameOf(s, "size", "small", "full") }
+
 // fileNames are those of the original: products, attributes, human instructions. The small catalogue's own file of human
 // instructions has those of its products alone.
 var fileNames = map[Size][3][]string{
@@ -42,7 +44,7 @@ const nounsFile = "title_nouns.jsonl"
 func OpenCatalogue(ctx context.Context, dir string, size Size, o LoadOptions) (c *Catalogue, l Loaded, err error) {
 	names, ok := fileNames[size]
 	if !ok {
-		return nil, l, fmt.Errorf("no such size of a catalogue: %d", size)
+		return nil, l, fmt.Errorf("there is no catalogue of %v", size)
 	}
 	folder := filepath.Join(dir, "webshop")
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {

@@ -24,6 +24,16 @@ const (
 	Parts             // as the training wrapper shows it: the task once, then what the page adds, each part in quotes
 )
 
+func (s Show) String() string { return nameOf(s, "form", "line", "rich", "parts") }
+
+// nameOf is the name of a closed choice.
+func nameOf[T ~uint8](c T, what string, names ...string) string {
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return what + " " + strconv.Itoa(int(c))
+}
+
 // Pay says what an episode is worth.
 type Pay uint8
 
@@ -32,6 +42,8 @@ const (
 	Strict Pay = iota // all for a score of exactly 1, nothing for less
 	Shaped            // the score's share of it
 )
+
+func (p Pay) String() string { return nameOf(p, "pay", "strict", "shaped") }
 
 // fullPay is the reward for a goal that is reached.
 const fullPay = 10
@@ -96,9 +108,8 @@ func (o GoalOptions) name() string {
 	return name
 }
 
-// With is the suite with all goals of another shop as split "warm", to learn there what holds in all shops. Both play
-// as the suite does. It takes the other shop's goals in options of their own: one seed in both would give tasks of
-// both the same ids.
+// With is the suite with all goals of another shop as split "warm", to learn there what holds in all shops. Both are
+// played with the options of the suite.
 func (s *Suite) With(other *Shop) *Suite {
 	joined := NewSuite(s.shop, s.o)
 	joined.warm = NewSuite(other, s.o)
