@@ -41,6 +41,10 @@ func TestShopPanels(t *testing.T) {
 	if shelf := suite.Guide().Categories; len(shelf) != 7 {
 		t.Errorf("categories %v", shelf)
 	}
+	few := worldConfig{Name: madeShop, Human: true, Sizes: map[string]int{"products": 140}}
+	if _, _, err := openWorld(t.Context(), few, ""); err == nil || !strings.Contains(err.Error(), "so few goals") {
+		t.Errorf("a shop with nothing to train on: %v", err)
+	}
 	for _, wrong := range []worldConfig{{Name: madeShop, Full: true}, {Name: household, Human: true}, {Name: realShop, House: 1}, {Name: madeShop, Custom: 0.5}} {
 		if err := wrong.validate(); err == nil {
 			t.Errorf("%+v is let through", wrong)

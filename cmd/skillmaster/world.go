@@ -210,7 +210,11 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 	case household:
 		p = train.Panels{Warm: split("warm"), Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
 	case realShop, madeShop:
-		dealt := deal(split("train").Tasks)
+		toDeal := split("train")
+		if err == nil && len(toDeal.Tasks) == 0 {
+			return nil, train.Panels{}, errors.New("the shop has so few goals that all of them are for the report: take goals that are not of people (world.human=false), or a larger catalogue (world.full, world.sizes.products)")
+		}
+		dealt := deal(toDeal.Tasks)
 		warm := dealt[0]
 		if c.Sizes["warm"] > 0 {
 			warm = split("warm")
