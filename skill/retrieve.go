@@ -2,11 +2,13 @@ package skill
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"skillmaster/bm25"
 )
 
 // Retrieval says how skills are chosen.
@@ -106,7 +108,7 @@ func Retrieve(b Bank, q Query) []Skill {
 // priority orders the places of the shelf by who gets a slot first, Must left aside.
 func (b Bank) priority(shelf []int, q Query) []int {
 	all := b.skills()
-	score := make(map[int]float64, len(shelf))
+	var score map[int]float32
 	if q.How == Ranked {
 		score = b.rank(shelf, q.Text)
 	}
@@ -148,41 +150,24 @@ func (b Bank) fill(order []int, q Query) []int {
 
 func lineChars(s Skill) int { return utf8.RuneCountInString(line(s)) + 1 }
 
-// rank scores the skills at the places given against a text: BM25 (Robertson and Zaragoza 2009, "The Probabilistic
-// Relevance Framework", eq. 3.15) over title, principle and condition, with the given skills as the collection, k1 = 1.2,
-// b = 0.75, idf = log(1 + (n − df + ½)/(df + ½)) as Lucene has it, and words neither stemmed nor, but for articles and the
-// like, left out.
-func (b Bank) rank(places []int, query string) map[int]float64 {
-	const k1, slope = 1.2, 0.75
-	counts := make(map[int]map[string]float64, len(places))
-	length := make(map[int]float64, len(places))
-	in := map[string]float64{} // word → skills that have it
-	var total float64
-	for _, i := range places {
-		s := b.skills()[i]
-		counts[i] = map[string]float64{}
-		for _, w := range words(s.Title + " " + s.Principle + " " + s.When) {
-			if fillers[w] {
-				continue
+// rank scores the skills at the places given against a text, with the given skills as the collection: bm25, its analysis and
+// its constants (k1 = 0.9, b = 0.4), over title, principle and condition. So words count by their stems, and twice if the
+// text says them twice.
+func (b Bank) rank(places []int, query string) map[int]float32 {
+	texts := func(yield func(string) bool) {
+		for _, i := range places {
+			if s := b.skills()[i]; !yield(s.Title + " " + s.Principle + " " + s.When) {
+				return
 			}
-			if counts[i][w]++; counts[i][w] == 1 {
-				in[w]++
-			}
-			length[i]++
-			total++
 		}
 	}
-	n := float64(len(places))
-	score := make(map[int]float64, len(places))
-	terms := words(query)
-	slices.Sort(terms)
-	for _, w := range slices.Compact(terms) {
-		idf := math.Log1p((n - in[w] + 0.5) / (in[w] + 0.5))
-		for _, i := range places {
-			if f := counts[i][w]; f > 0 {
-				score[i] += idf * f * (k1 + 1) / (f + k1*(1-slope+slope*length[i]*n/total))
-			}
-		}
+	x, err := bm25.Build(context.Background(), texts, 1)
+	if err != nil {
+		panic(fmt.Sprintf("skill: %v", err)) // only longer texts than a skill may have are refused
+	}
+	score := make(map[int]float32, len(places))
+	for _, h := range x.Search(query, len(places)) {
+		score[places[h.Document]] = h.Score
 	}
 	return score
 }

@@ -75,12 +75,13 @@ func TestPrefixHidesNewGeneralSkills(t *testing.T) {
 	}
 }
 
-// Two skills, k1 = 1.2, b = 0.75: idf of a word that one of them has is log 2; average length 3.
+// Two skills, k1 = 0.9: the weight of a word that one of them has is log 2, doubled as it is asked for twice; its length
+// is the average, so a word that stands there twice gives 2/(2 + 0.9) of it.
 func TestRankByHand(t *testing.T) {
-	b := must(t, Skill{"a", "c", "Mug", "Find mug.", ""}, Skill{"b", "c", "Plate", "Wash plate.", ""})
+	b := must(t, Skill{"a", "c", "Mug", "Find mugs.", ""}, Skill{"b", "c", "Plate", "Wash plate.", ""})
 	got := b.rank([]int{0, 1}, "a mug, a mug")
-	const want = 0.6931471805599453 * 2 * 2.2 / (2 + 1.2)
-	if d := got[0] - want; d > 1e-12 || d < -1e-12 || got[1] != 0 {
+	const want = 2 * 0.6931471805599453 * 2 / (2 + 0.9)
+	if d := got[0] - want; d > 1e-6 || d < -1e-6 || got[1] != 0 {
 		t.Errorf("scores %v, want %v and 0", got, want)
 	}
 }
