@@ -74,9 +74,13 @@ func (l *ledger) reserve(most usage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := usage{l.tokens.prompt + l.aside.prompt + most.prompt, l.tokens.reply + l.aside.reply + most.reply}
-	if b := l.budget; b.Tokens > 0 && all.sum() > b.Tokens || b.Money > 0 && b.price(all) > b.Money {
-		return fmt.Errorf("%w: %d ids (%.4f in money) are spent, %d set aside, and the next request may take %d more, of %d ids and %.4f",
-			ErrBudget, l.tokens.sum(), b.price(l.tokens), l.aside.sum(), most.sum(), b.Tokens, b.Money)
+	switch b := l.budget; {
+	case b.Tokens > 0 && all.sum() > b.Tokens:
+		return fmt.Errorf("%w: %d of %d ids, %d more are set aside, and the next request may take %d",
+			ErrBudget, l.tokens.sum(), b.Tokens, l.aside.sum(), most.sum())
+	case b.Money > 0 && b.price(all) > b.Money:
+		return fmt.Errorf("%w: %.4f of %.4f in money, %.4f more are set aside, and the next request may take %.4f",
+			ErrBudget, b.price(l.tokens), b.Money, b.price(l.aside), b.price(most))
 	}
 	l.aside = usage{l.aside.prompt + most.prompt, l.aside.reply + most.reply}
 	return nil

@@ -85,6 +85,9 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (r *Recorder) write(e exchanged, key string) {
 	e.Request, e.Reply = strike(e.Request, key), strike(e.Reply, key) // e is a copy
+	for name, v := range e.Header {
+		e.Header[name] = strike(v, key)
+	}
 	line, err := json.Marshal(e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
