@@ -24,6 +24,9 @@ type formula struct {
 	parts []formula  // of allOf and anyOf; the one part of exists and forall
 	vars  []variable // of exists and forall
 	lit   literal
+
+	number int   // of forall, in the order of the texts
+	free   []int // slots of its free variables, of forall, in the order of their names
 }
 
 // Predicates that are built in.
@@ -192,7 +195,42 @@ func (r *reader) quantified(n node, negated bool) (formula, error) {
 	if (h == "forall") != negated {
 		is = forall
 	}
-	return formula{is: is, vars: vars, parts: []formula{part}}, nil
+	f := formula{is: is, vars: vars, parts: []formula{part}}
+	if is == forall {
+		f.number = r.l.foralls
+		r.l.foralls++
+		f.free = f.freeSlots(nil, nil)
+		slices.SortFunc(f.free, func(a, b int) int { return strings.Compare(r.nameOf(a), r.nameOf(b)) })
+		f.free = slices.Compact(f.free)
+	}
+	return f, nil
+}
+
+// nameOf is the name of a variable in scope.
+func (r *reader) nameOf(slot int) string {
+	for _, v := range r.scope {
+		if v.slot == slot {
+			return v.name
+		}
+	}
+	return ""
+}
+
+// freeSlots appends the slots of a formula's free variables, with repeats.
+func (f *formula) freeSlots(bound []variable, to []int) []int {
+	for _, a := range f.lit.args {
+		slot, isVariable := a.variable()
+		if isVariable && !slices.ContainsFunc(bound, func(v variable) bool { return v.slot == slot }) {
+			to = append(to, slot)
+		}
+	}
+	if len(f.vars) > 0 {
+		bound = slices.Concat(bound, f.vars)
+	}
+	for i := range f.parts {
+		to = f.parts[i].freeSlots(bound, to)
+	}
+	return to
 }
 
 func (r *reader) literal(n node, negated, mayBeStranger bool) (literal, error) {
@@ -251,13 +289,7 @@ func join(parts []formula, is, neutral, decisive connective) formula {
 type clause struct {
 	vars       []variable
 	literals   []literal
-	universals []universal
-}
-
-// universal is a condition that must hold for all objects.
-type universal struct {
-	vars []variable
-	must formula
+	universals []formula // of forall
 }
 
 // mostClauses bounds how many ways one condition may have to hold.
@@ -273,7 +305,7 @@ func (f formula) clauses() ([]clause, bool) {
 	case literalOf:
 		return []clause{{literals: []literal{f.lit}}}, true
 	case forall:
-		return []clause{{universals: []universal{{f.vars, f.parts[0]}}}}, true
+		return []clause{{universals: []formula{f}}}, true
 	case exists:
 		cs, ok := f.parts[0].clauses()
 		for i := range cs {

@@ -176,12 +176,12 @@ func (g *grounder) conjunction(c *clause, to []code) ([]code, bool, error) {
 		}
 	}
 	for i := range c.universals {
-		f, err := g.universal(&c.universals[i])
-		if err != nil || f.is == never {
+		u, asks, err := g.universal(&c.universals[i])
+		if err != nil {
 			return nil, false, err
 		}
-		if f.is == literalOf {
-			to = append(to, f.lit)
+		if asks {
+			to = append(to, u)
 		}
 	}
 	to, ok := tidy(to)
@@ -200,20 +200,71 @@ func tidy(cs []code) ([]code, bool) {
 	return cs, true
 }
 
-// universal grounds a universal condition: a constant, or a code of its own, the same for the same condition.
-func (g *grounder) universal(u *universal) (condition, error) {
-	f, err := g.ground(&formula{is: forall, vars: u.vars, parts: []formula{u.must}})
-	if err != nil || f.is == always || f.is == never {
-		return f, err
+// universal is a ground universal condition: the instance of a formula for some values of its free variables.
+type universal struct {
+	condition
+	number int
+	args   []int32
+}
+
+// universal grounds a universal condition, as a literal of its own that nothing looks into, so that an operator which
+// needs one that never holds still tells its effects. One that relaxation cannot make fail asks for nothing.
+func (g *grounder) universal(f *formula) (c code, asks bool, err error) {
+	if fails, err := g.canFail(f); err != nil || !fails {
+		return 0, false, err
 	}
-	key := fmt.Sprint(f)
+	args := make([]int32, len(f.free))
+	for i, slot := range f.free {
+		args[i] = g.bound[slot]
+	}
+	key := fmt.Sprint(f.number, args)
 	c, ok := g.universals[key]
 	if !ok {
+		holds, err := g.ground(f)
+		if err != nil {
+			return 0, false, err
+		}
 		c = code((len(g.p.atoms) + len(g.p.universals)) << 1)
-		g.p.universals = append(g.p.universals, f)
+		g.p.universals = append(g.p.universals, universal{holds, f.number, args})
 		g.universals[key] = c
 	}
-	return condition{is: literalOf, lit: c}, nil
+	return c, true, nil
+}
+
+// canFail says whether a formula whose free variables are bound could fail if nothing ever became false and all that is
+// denied held.
+func (g *grounder) canFail(f *formula) (bool, error) {
+	if g.nodes++; g.nodes > mostNodesOfUniversals {
+		return false, g.tooLarge("its universal conditions are about too many objects")
+	}
+	switch f.is {
+	case always, never:
+		return f.is == never, nil
+	case literalOf:
+		if !f.lit.negated {
+			return true, nil
+		}
+		return g.literal(&f.lit, g.bound).is != always, nil
+	case exists:
+		return true, nil // it fails where something holds of all, and that is denied
+	case forall:
+		fails := false
+		err := g.each(f.vars, func() (err error) {
+			if !fails {
+				fails, err = g.canFail(&f.parts[0])
+			}
+			return err
+		})
+		return fails, err
+	default: // allOf, where one part fails; anyOf, where all do
+		for i := range f.parts {
+			fails, err := g.canFail(&f.parts[i])
+			if err != nil || fails == (f.is == allOf) {
+				return fails, err
+			}
+		}
+		return f.is == anyOf, nil
+	}
 }
 
 // ground grounds a formula whose free variables are bound.
@@ -314,7 +365,7 @@ func (g *grounder) operators() error {
 	}
 	var all []instance
 	for _, r := range g.rules {
-		if r.action < 0 || r.effect != nil {
+		if r.action < 0 {
 			continue
 		}
 		for i := range int32(r.found.count) {
@@ -541,7 +592,7 @@ func (g *grounder) goal() error {
 	plain := isPlain(&g.l.goal)
 	reached := false
 	for _, r := range g.rules {
-		if r.action >= 0 {
+		if r.action >= 0 || r.derives != nil {
 			continue
 		}
 		for i := range int32(r.found.count) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ func (p *Problem) First(operators []int) int {
 
 // rankOperators orders operators as Fast Downward's successor generator does: by what they need, variables in the order
 // that its translator gives them, and by name, needs and effects among those that need the same. Where universal
-// conditions occur, the order is close to it but may differ: what bears on them is only counted roughly.
+// conditions are copied into several effects, shared by actions or stand within each other, the order may differ: the
+// translator numbers them in ways that are not followed here.
 func (p *Problem) rankOperators() []int32 {
 	ids := p.operatorIDs()
 	place := p.variableOrder(ids)
@@ -44,15 +46,23 @@ func (p *Problem) variables() []int32 {
 		before++
 	}
 	number := make([]int32, len(p.atoms)+len(p.universals))
-	for i := range number {
-		switch n := int32(i); {
-		case n < before:
-			number[i] = n
-		case i < len(p.atoms):
-			number[i] = n + int32(len(p.universals))
-		default:
-			number[i] = before + n - int32(len(p.atoms))
+	for i := range p.atoms {
+		if number[i] = int32(i); number[i] >= before {
+			number[i] += int32(len(p.universals))
 		}
+	}
+	order := make([]int, len(p.universals))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &p.universals[i], &p.universals[j]
+		return cmp.Or(strings.Compare(strconv.Itoa(a.number), strconv.Itoa(b.number)), slices.CompareFunc(a.args, b.args, func(x, y int32) int {
+			return strings.Compare(p.l.objects[x].name, p.l.objects[y].name)
+		}))
+	})
+	for rank, i := range order {
+		number[len(p.atoms)+i] = before + int32(rank)
 	}
 	return number
 }
@@ -176,9 +186,10 @@ func (p *Problem) causalGraph(ids []int32) *causes {
 		}
 	}
 	for i := range p.universals {
-		for _, a := range p.universals[i].atoms(nil) {
-			edge(a, int32(len(p.atoms)+i)) // for the rule of its exceptions,
-			edge(a, int32(len(p.atoms)+i)) // and for that of its holding
+		for _, rule := range p.universals[i].rules() {
+			for _, c := range rule {
+				edge(c.atom(), int32(len(p.atoms)+i))
+			}
 		}
 	}
 	slices.Sort(edges)
@@ -201,15 +212,92 @@ func (p *Problem) causalGraph(ids []int32) *causes {
 	return g
 }
 
-// atoms appends the atoms of a ground condition.
-func (c *condition) atoms(to []int32) []int32 {
-	if c.is == literalOf {
-		return append(to, c.lit.atom())
+// mostRules bounds how many rules of one universal condition are counted.
+const mostRules = 1 << 10
+
+// rules lists what the translator makes of a universal condition: the ways in which it fails, and those in which it does
+// not; those that contradict themselves left out.
+func (u *universal) rules() [][]code {
+	fails := least(u.exceptions())
+	holds := [][]code{nil}
+	for _, way := range fails {
+		var more [][]code
+		for _, c := range way {
+			for _, h := range holds {
+				more = append(more, append(slices.Clone(h), c.opposite()))
+			}
+		}
+		if holds = more; len(holds) > mostRules {
+			holds = nil
+			break
+		}
 	}
-	for i := range c.parts {
-		to = c.parts[i].atoms(to)
+	return slices.DeleteFunc(slices.Concat(fails, least(holds)), func(way []code) bool {
+		_, ok := tidy(slices.Clone(way))
+		return !ok
+	})
+}
+
+// exceptions lists the ways in which a ground condition fails; none if they are too many to count.
+func (c *condition) exceptions() [][]code {
+	switch c.is {
+	case always:
+		return nil
+	case never:
+		return [][]code{nil}
+	case literalOf:
+		return [][]code{{c.lit.opposite()}}
+	case allOf:
+		var ways [][]code
+		for i := range c.parts {
+			ways = append(ways, c.parts[i].exceptions()...)
+		}
+		return ways
+	case anyOf:
+		ways := [][]code{nil}
+		for i := range c.parts {
+			var more [][]code
+			for _, way := range ways {
+				for _, e := range c.parts[i].exceptions() {
+					more = append(more, slices.Concat(way, e))
+				}
+			}
+			if ways = more; len(ways) > mostRules {
+				return nil
+			}
+		}
+		return ways
+	default:
+		panic("pddl: a ground condition of no kind")
 	}
-	return to
+}
+
+// least leaves out of some conjunctions those that ask for all that another asks for; each is ascending then.
+func least(ways [][]code) [][]code {
+	var kept [][]code
+	for i, way := range ways {
+		slices.Sort(way)
+		ways[i] = slices.Compact(way)
+	}
+	within := func(a, b []code) bool {
+		return !slices.ContainsFunc(a, func(c code) bool { _, found := slices.BinarySearch(b, c); return !found })
+	}
+	if len(ways) > mostRules {
+		return ways
+	}
+	for i, way := range ways {
+		dominated := false
+		for j, other := range ways {
+			if i != j && within(other, way) && (len(other) < len(way) || j < i) {
+				dominated = true
+				break
+			}
+		}
+		if !dominated {
+			kept = append(kept, way)
+		}
+	}
+	return kept
 }
 
 // variableOrder gives each atom and universal condition its place: components of the causal graph in topological order, within a component

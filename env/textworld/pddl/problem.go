@@ -9,7 +9,7 @@ import (
 type Problem struct {
 	l          *lifted
 	atoms      []atom // what actions change; ordered by predicate and arguments
-	universals []condition
+	universals []universal
 	operators  []operator // ordered by action and arguments
 	goals      [][]code   // the goal holds where all of one do
 	first      bitset     // atoms at the start
@@ -160,7 +160,7 @@ func (s *State) holds(c code) bool {
 	if s.p.isAtom(c) {
 		return s.atoms.has(c.atom()) != c.denied()
 	}
-	return s.satisfies(&s.p.universals[int(c.atom())-len(s.p.atoms)]) != c.denied()
+	return s.satisfies(&s.p.universals[int(c.atom())-len(s.p.atoms)].condition) != c.denied()
 }
 
 func (s *State) satisfies(c *condition) bool {

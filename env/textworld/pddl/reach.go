@@ -14,16 +14,17 @@ const (
 	mostJoins     = 1 << 27 // steps of all joins together
 )
 
-// rule derives: where the body holds the action can be done, the effect comes true or the goal is reached. What a body
+// rule derives: where the body holds the action can be done, the goal is reached or a fact can be true. What a body
 // denies, and what it says of all objects, does not count: this is the relaxation the original makes.
 type rule struct {
-	action int // -1 for the goal
-	clause *clause
-	effect *effect // nil: the rule stands for the action or the goal itself
-	vars   []variable
-	body   []literal
-	equal  []literal // equalities and types of the body
-	found  table     // instances: the values of vars
+	action  int // -1 for the goal and for facts
+	clause  *clause
+	derives *derived // a fact
+	as      int32    // table that takes the instances, too; 0 for none
+	vars    []variable
+	body    []literal
+	equal   []literal // equalities and types of the body
+	found   table     // instances: the values of vars
 }
 
 // anyKind is the type of variables that may be anything.
@@ -32,9 +33,13 @@ const anyKind typeID = -1
 // reach finds what can be true at some time, if nothing ever became false.
 type reach struct {
 	l       *lifted
-	tables  []table // of each predicate
+	tables  []table // of each predicate, and others
+	grows   []bool  // which of them
+	ofType  map[typeID]int32
+	equal   int32
+	most    int // slots of variables that splitting made
 	rules   []*rule
-	trigger [][]trigger // of each predicate
+	trigger [][]trigger // of each table
 	queue   []int32     // predicates of facts that are not shown yet
 	facts   int
 	found   int
@@ -51,12 +56,13 @@ type trigger struct {
 }
 
 func newReach(l *lifted) (*reach, error) {
-	r := &reach{l: l, tables: make([]table, len(l.predicates)), trigger: make([][]trigger, len(l.predicates))}
+	n := len(l.predicates)
+	r := &reach{l: l, tables: make([]table, n), grows: make([]bool, n), trigger: make([][]trigger, n), ofType: map[typeID]int32{}}
 	if len(l.objects) > mostObjects {
 		return nil, l.problem.errorf(0, "%d objects: at most %d are played", len(l.objects), mostObjects)
 	}
 	for p := range r.tables {
-		r.tables[p].arity = l.predicates[p].arity
+		r.tables[p].arity, r.grows[p] = l.predicates[p].arity, l.predicates[p].fluent
 	}
 	if err := r.makeRules(); err != nil {
 		return nil, err
@@ -89,7 +95,7 @@ func (r *reach) makeRules() error {
 	for i := range cs {
 		r.addRule(&rule{action: -1, clause: &cs[i], vars: cs[i].vars}, cs[i].literals)
 	}
-	r.bound = make([]int32, slots)
+	r.bound = make([]int32, max(slots, r.most))
 	for i := range r.bound {
 		r.bound[i] = -1
 	}
@@ -111,19 +117,22 @@ func (r *reach) actionRules(i int, a *action) error {
 		e.plain = slices.ContainsFunc(e.ways, func(w clause) bool { return plain(e, &w) })
 	}
 	for c := range cs {
-		vars := slices.Concat(a.params, cs[c].vars)
-		r.addRule(&rule{action: i, clause: &cs[c], vars: vars}, cs[c].literals)
+		n := &rule{action: i, clause: &cs[c], vars: slices.Concat(a.params, cs[c].vars)}
+		r.addRule(n, cs[c].literals)
 		for e := range a.effects {
 			e := &a.effects[e]
+			if e.lit.negated || e.plain {
+				continue
+			}
+			if n.as == 0 {
+				n.as = r.newTable(len(n.vars), true)
+			}
+			done := part{derived{table: n.as}, "<Action"}
+			for _, v := range n.vars {
+				done.args = append(done.args, ^term(v.slot))
+			}
 			for w := range e.ways {
-				if e.lit.negated || e.plain {
-					continue
-				}
-				more := slices.Concat(vars, e.vars, e.ways[w].vars)
-				for v := len(vars); v < len(more); v++ {
-					more[v].kind = anyKind // as the original takes it here
-				}
-				r.addRule(&rule{action: i, clause: &cs[c], effect: e, vars: more}, slices.Concat(cs[c].literals, e.ways[w].literals))
+				r.splitEffect(done, e, &e.ways[w], a.slots)
 			}
 		}
 	}
@@ -143,16 +152,32 @@ func (r *reach) addRule(n *rule, body []literal) {
 			n.equal = append(n.equal, lit)
 		default:
 			r.tables[lit.predicate].wanted = true
-			n.body = append(n.body, lit)
+			n.body = append(n.body, withoutRepeats(lit))
 		}
 	}
 	n.found.arity = len(n.vars)
 	r.rules = append(r.rules, n)
 	for i, lit := range n.body {
-		if r.l.predicates[lit.predicate].fluent {
+		if r.grows[lit.predicate] {
 			r.trigger[lit.predicate] = append(r.trigger[lit.predicate], trigger{n, i})
 		}
 	}
+}
+
+// wild is the slot of an argument that may be anything.
+const wild = 1 << 30
+
+// withoutRepeats frees a literal of arguments that repeat an earlier variable of it: exploration in the original does not
+// see that they are the same.
+func withoutRepeats(lit literal) literal {
+	args := slices.Clone(lit.args)
+	for i, a := range args {
+		if _, isVariable := a.variable(); isVariable && slices.Contains(args[:i], a) {
+			args[i] = ^term(wild)
+		}
+	}
+	lit.args = args
+	return lit
 }
 
 // run finds all facts and instances.
@@ -169,8 +194,13 @@ func (r *reach) run() error {
 			}
 		}
 	}
+	for t := len(r.l.predicates); t < len(r.tables); t++ {
+		for !r.grows[t] && r.tables[t].shown < r.tables[t].count {
+			r.tables[t].show(len(r.l.objects))
+		}
+	}
 	for _, n := range r.rules {
-		if !slices.ContainsFunc(n.body, func(l literal) bool { return r.l.predicates[l.predicate].fluent }) {
+		if !slices.ContainsFunc(n.body, func(l literal) bool { return r.grows[l.predicate] }) {
 			r.match(n, -1, nil)
 		}
 	}
@@ -197,7 +227,7 @@ func (r *reach) learn(p int32, args []int32) {
 	if r.facts++; r.facts > mostFacts {
 		r.full = fmt.Sprintf("more than %d facts", mostFacts)
 	}
-	if r.l.predicates[p].fluent {
+	if r.grows[p] {
 		r.queue = append(r.queue, p)
 	}
 }
@@ -225,6 +255,9 @@ func (r *reach) with(n *rule, lit *literal, fact []int32, k int) {
 	for i, a := range lit.args {
 		slot, isVariable := a.variable()
 		value := int32(a)
+		if slot == wild && isVariable {
+			continue
+		}
 		if isVariable {
 			value = r.bound[slot]
 		}
@@ -307,7 +340,9 @@ func (r *reach) candidates(lit *literal) (found []int32, bound bool) {
 	for p, a := range lit.args {
 		value := int32(a)
 		if slot, isVariable := a.variable(); isVariable {
-			value = r.bound[slot]
+			if value = -1; slot != wild {
+				value = r.bound[slot]
+			}
 		}
 		if value < 0 {
 			bound = false
@@ -369,6 +404,10 @@ func (r *reach) emit(n *rule) {
 		}
 	}
 	var room [16]int32
+	if n.derives != nil {
+		r.learn(n.derives.table, ground(room[:0], n.derives.args, r.bound))
+		return
+	}
 	values := room[:0]
 	for _, v := range n.vars {
 		values = append(values, r.bound[v.slot])
@@ -379,23 +418,18 @@ func (r *reach) emit(n *rule) {
 	if r.found++; r.found > mostInstances {
 		r.full = fmt.Sprintf("more than %d ways to act", mostInstances)
 	}
-	switch {
-	case n.effect != nil:
-		r.learnEffect(n.effect)
-	case n.action >= 0:
-		a := &r.l.actions[n.action]
-		for i := range a.effects {
-			e := &a.effects[i]
-			if e.plain && !e.lit.negated {
-				r.learnEffect(e)
-			}
+	if n.action < 0 {
+		return
+	}
+	if n.as > 0 {
+		r.learn(n.as, values)
+	}
+	for _, e := range r.l.actions[n.action].effects {
+		if e.plain && !e.lit.negated {
+			var room [8]int32
+			r.learn(e.lit.predicate, ground(room[:0], e.lit.args, r.bound))
 		}
 	}
-}
-
-func (r *reach) learnEffect(e *effect) {
-	var room [8]int32
-	r.learn(e.lit.predicate, ground(room[:0], e.lit.args, r.bound))
 }
 
 // ground fills in the arguments of an atom.

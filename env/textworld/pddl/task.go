@@ -85,6 +85,7 @@ type lifted struct {
 	goal            formula
 	goalSlots       int
 	goalAt          int
+	foralls         int // in all conditions
 }
 
 // parse reads both texts.

@@ -8,12 +8,13 @@ Each file holds a domain and a problem, one after the other. Made with fast-down
 
 import json
 import random
+import signal
 import sys
 
 files, sys.argv = sys.argv[1:], ["translate", "domain", "problem"]
 from fast_downward import Atom, Operator, load_lib, pddl2sas  # noqa: E402
 
-STEPS = 60
+STEPS, MOST = 40, 300
 library = load_lib()
 
 
@@ -71,7 +72,28 @@ def walk(sas):
     return steps
 
 
+class TooLong(Exception):
+    pass
+
+
+def give_up(*_):
+    raise TooLong
+
+
+signal.signal(signal.SIGALRM, give_up)
 for path in files:
     with open(path) as f:
         domain, problem = f.read().split("(define (problem")
-    print(json.dumps(translate(domain, "(define (problem" + problem)))
+    signal.alarm(5)
+    try:
+        done = translate(domain, "(define (problem" + problem)
+    except TooLong:
+        print(path, "takes long", file=sys.stderr)
+        continue
+    signal.alarm(0)
+    if done["Variables"][0].startswith("Atom dummy("):
+        print(path, "is given up on", file=sys.stderr)
+    elif len(done["Operators"]) > MOST:
+        print(path, "has many operators", file=sys.stderr)
+    else:
+        print(json.dumps(done))
