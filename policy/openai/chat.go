@@ -43,12 +43,33 @@ func (p *Policy) Complete(ctx context.Context, r policy.Request) (policy.Complet
 		},
 	})
 	if p.full(err) {
+		p.client.ledger.count(func(s *Spent) { s.Failed, s.Requests = s.Failed-1, s.Requests+1 })
 		return policy.Completion{Stop: policy.NoContext, Version: p.version}, nil
 	}
 	if err != nil {
 		return policy.Completion{}, err
 	}
 	return out, nil
+}
+
+// checkedIDs is the most ids of a reply that Check asks for.
+const checkedIDs = 64
+
+// Check asks for a short reply, and, where the dialect has a guided choice, for one of two replies that no model would
+// think of. Call it at the start: a server passes over a field it does not know, and nobody would notice.
+func (p *Policy) Check(ctx context.Context) error {
+	r := policy.Request{Messages: []chat.Message{{Role: chat.User, Text: "Say hello."}}, Sampling: policy.Sampling{Temperature: 1, MaxTokens: checkedIDs}}
+	if _, err := p.Complete(ctx, r); err != nil {
+		return fmt.Errorf("checking the server: %w", err)
+	}
+	if p.client.dialect.guided.ask == nil {
+		return nil
+	}
+	r.Allowed = []string{"<b>qx-17</b>", "<b>zw-40</b>"}
+	if _, err := p.Complete(ctx, r); err != nil {
+		return fmt.Errorf("checking the server's guided choice: %w", err)
+	}
+	return nil
 }
 
 // longest is more ids than any tokenizer makes of a conversation: one for each byte, and some for roles.
@@ -149,10 +170,13 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 		return fail(errors.New("the reply has no text"))
 	}
 	text = *c.Message.Content
-	if len(asked.Allowed) == 0 || stop == policy.Length {
+	unwrap := p.client.dialect.guided.read
+	switch {
+	case len(asked.Allowed) == 0 || stop == policy.Length && unwrap == nil:
 		return text, stop, spent, nil
-	}
-	if unwrap := p.client.dialect.guided.read; unwrap != nil {
+	case stop == policy.Length: // what was cut is the wrapping's own length, of which the policy knows nothing
+		return fail(final{fmt.Errorf("a choice among given replies was cut off after %d ids: allow more", asked.Sampling.MaxTokens)})
+	case unwrap != nil:
 		if text, err = unwrap(text); err != nil {
 			return fail(err)
 		}

@@ -178,7 +178,7 @@ var completions = wire{
 	sample: func(w Weights, prompt []int32, p policy.Sampling, seed uint64) fields {
 		return fields{
 			"model": w.name(), "prompt": [][]int32{prompt}, "max_tokens": p.MaxTokens, "temperature": p.Temperature,
-			"top_p": orOne(p.TopP), "top_k": p.TopK, "seed": seed, "logprobs": 0, "return_token_ids": true,
+			"top_p": orOne(p.TopP), "top_k": orAll(p.TopK), "seed": seed, "logprobs": 0, "return_token_ids": true,
 			"stop_token_ids": list(p.Stop), "ignore_eos": true, "repetition_penalty": 1, "min_p": 0,
 		}
 	},
@@ -195,13 +195,9 @@ var completions = wire{
 var generate = wire{
 	path: "/generate", room: 7,
 	sample: func(w Weights, prompt []int32, p policy.Sampling, seed uint64) fields {
-		topK := p.TopK
-		if topK == 0 {
-			topK = -1
-		}
 		return w.adapted(fields{
 			"input_ids": [][]int32{prompt}, "return_logprob": true, "logprob_start_len": -1, "sampling_params": fields{
-				"max_new_tokens": p.MaxTokens, "temperature": p.Temperature, "top_p": orOne(p.TopP), "top_k": topK,
+				"max_new_tokens": p.MaxTokens, "temperature": p.Temperature, "top_p": orOne(p.TopP), "top_k": orAll(p.TopK),
 				"sampling_seed": seed, "stop_token_ids": list(p.Stop), "ignore_eos": true, "no_stop_trim": true,
 				"min_p": 0, "repetition_penalty": 1,
 			},
@@ -247,6 +243,14 @@ func orOne(p float64) float64 {
 		return 1
 	}
 	return p
+}
+
+// orAll is top-k as Python's servers take it.
+func orAll(k int) int {
+	if k == 0 {
+		return -1
+	}
+	return k
 }
 
 // counted is the usage of OpenAI's replies.

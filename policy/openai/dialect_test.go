@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -144,6 +146,84 @@ func TestLies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// liar changes what our handler answers to completions.
+type liar struct {
+	h   http.Handler
+	lie func(reply, choice map[string]any)
+}
+
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.lie == nil || r.URL.Path != "/v1/completions" {
+		l.h.ServeHTTP(w, r)
+		return
+	}
+	rec := httptest.NewRecorder()
+	l.h.ServeHTTP(rec, r)
+	var reply map[string]any
+	if err := json.Unmarshal(rec.Body.Bytes(), &reply); err != nil {
+		panic(err)
+	}
+	l.lie(reply, reply["choices"].([]any)[0].(map[string]any))
+	_ = json.NewEncoder(w).Encode(reply)
+}
+
+// The same for /v1/completions.
+func TestCompletionLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		lie  func(reply, choice map[string]any)
+		want string
+	}{
+		"other prompt":     {func(_, c map[string]any) { c["prompt_token_ids"] = []int{1, 2, 4} }, "read other ids"},
+		"an id before":     {func(_, c map[string]any) { c["prompt_token_ids"] = []int{0, 1, 2, 3} }, "read other ids"},
+		"no prompt":        {func(_, c map[string]any) { delete(c, "prompt_token_ids") }, "return_token_ids"},
+		"no ids":           {func(_, c map[string]any) { delete(c, "token_ids") }, "no ids"},
+		"no numbers":       {func(_, c map[string]any) { delete(c, "logprobs") }, "0 log-probabilities for 5 ids"},
+		"goes on":          {func(_, c map[string]any) { c["token_ids"].([]any)[1] = 77 }, "goes on after stop id 77"},
+		"filtered":         {func(_, c map[string]any) { c["finish_reason"] = "content_filter" }, `because of "content_filter"`},
+		"no reason":        {func(_, c map[string]any) { delete(c, "finish_reason") }, "why it ended"},
+		"another index":    {func(_, c map[string]any) { c["index"] = 1 }, "no answer 1"},
+		"two answers":      {func(r, c map[string]any) { r["choices"] = []any{c, c} }, "2 answers"},
+		"another model":    {func(r, _ map[string]any) { r["model"] = "base" }, `model "base", asked was "tiny"`},
+		"other weights":    {func(r, _ map[string]any) { r["system_fingerprint"] = "version-1" }, `calls them "version-1"`},
+		"cut without need": {func(_, c map[string]any) { shorten(c, 2) }, "its context is shorter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &liar{h: offer(t, nil)}
+			s := remote(t, serveHTTP(t, l), SkillMaster)
+			l.lie = c.lie
+			s.client.options.Limits.Pause = 1
+			got, err := s.Sample(t.Context(), []int32{1, 2, 3}, policy.Sampling{Temperature: 1, MaxTokens: 5, Stop: []int32{77}})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %+v and %v, want an error that says %q", got, err, c.want)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		lie  func(reply, choice map[string]any)
+		want string
+	}{
+		"no scores":       {func(_, c map[string]any) { delete(c, "prompt_logprobs") }, "0 log-probabilities came for a sequence of 3"},
+		"one too few":     {func(_, c map[string]any) { c["prompt_logprobs"] = c["prompt_logprobs"].([]any)[1:] }, "2 log-probabilities came for a prompt of 3"},
+		"of another id":   {func(_, c map[string]any) { c["prompt_logprobs"].([]any)[1] = fields{"9": fields{"logprob": -1}} }, "log-probability 0 is missing"},
+		"first not empty": {func(_, c map[string]any) { c["prompt_logprobs"].([]any)[0] = fields{"1": fields{"logprob": -1}} }, "put one before it"},
+	} {
+		l := &liar{h: offer(t, nil)}
+		s := remote(t, serveHTTP(t, l), SkillMaster)
+		l.lie = c.lie
+		s.client.options.Limits.Pause = 1
+		if got, err := s.Score(t.Context(), [][]int32{{1, 2, 3}}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v and %v, want an error that says %q", name, got, err, c.want)
+		}
+	}
+}
+
+// shorten cuts a choice of completions.
+func shorten(c map[string]any, n int) {
+	c["token_ids"] = c["token_ids"].([]any)[:n]
+	numbers := c["logprobs"].(map[string]any)
+	numbers["token_logprobs"] = numbers["token_logprobs"].([]any)[:n]
 }
 
 // The start refuses what it cannot verify.
@@ -291,6 +371,32 @@ func TestGuided(t *testing.T) {
 		if text, _, _, err := p.read([]byte(say(bad)), r); err == nil {
 			t.Errorf("%s: got %q, want an error", bad, text)
 		}
+	}
+}
+
+// A server that does not know guided choice passes over it, and is found out.
+func TestCheck(t *testing.T) {
+	if err := client(t, Options{URL: serveHTTP(t, offer(t, nil)), Dialect: SkillMaster, Model: "tiny"}).Policy(0).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, d := range []Dialect{VLLM, SGLang, LlamaCPP, Hosted, Ollama} {
+		p := client(t, Options{URL: serveHTTP(t, status(200, goodChat)), Dialect: d, Model: "tiny", Limits: Limits{Tries: 1}}).Policy(0)
+		if err := p.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "guided choice") {
+			t.Errorf("%s: got %v", d, err)
+		}
+	}
+	p := client(t, Options{URL: serveHTTP(t, status(200, goodChat)), Dialect: Generic, Model: "tiny"}).Policy(0)
+	if err := p.Check(t.Context()); err != nil {
+		t.Errorf("generic: got %v", err)
+	}
+	cut := strings.Replace(goodChat, `"stop"`, `"length"`, 1)
+	r := talk()
+	r.Allowed = []string{"look"}
+	if text, stop, _, err := client(t, Options{URL: "http://a", Dialect: VLLM, Model: "tiny"}).Policy(0).read([]byte(cut), r); err != nil || text != "look" || stop != policy.Length {
+		t.Errorf("cut: got %q, %v, %v", text, stop, err)
+	}
+	if text, _, _, err := client(t, Options{URL: "http://a", Dialect: Ollama, Model: "tiny"}).Policy(0).read([]byte(cut), r); err == nil || !strings.Contains(err.Error(), "allow more") {
+		t.Errorf("cut in a schema: got %q, %v", text, err)
 	}
 }
 

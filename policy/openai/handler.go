@@ -70,6 +70,9 @@ func NewHandler(s Served) (*Handler, error) {
 	h.mux.HandleFunc("GET /v1/models", tell(fields{"object": "list", "data": []fields{{
 		"id": s.Model, "object": "model", "owned_by": "skillmaster", "max_model_len": s.Context,
 	}}}))
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, r, refused{http.StatusNotFound, "not_found", "there is no such endpoint here"})
+	})
 	h.mux.HandleFunc("POST /v1/chat/completions", serve(h, h.chatCompletion))
 	h.mux.HandleFunc("POST /v1/completions", serve(h, h.completion))
 	h.mux.HandleFunc("POST /tokenize", serve(h, h.tokenize))

@@ -96,8 +96,8 @@ func TestHandlerRefuses(t *testing.T) {
 			t.Errorf("%.60s: got %d %s, want an error that says %s", body, code, reply, want)
 		}
 	}
-	if code, _ := post(t, h, "/v1/embeddings", `{}`, nil); code != 404 {
-		t.Errorf("embeddings: got %d", code)
+	if code, reply := post(t, h, "/v1/embeddings", `{}`, nil); code != 404 || !json.Valid([]byte(reply)) {
+		t.Errorf("embeddings: got %d %s", code, reply)
 	}
 }
 
