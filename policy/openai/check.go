@@ -71,7 +71,7 @@ func (c *Client) Models(ctx context.Context) ([]Model, error) {
 
 // limits sees that the model is there, and how long sequences can be.
 func (s *Sampler) limits(ctx context.Context) error {
-	context := 0
+	most := 0
 	if s.client.dialect.context != "" {
 		var props struct {
 			Defaults struct {
@@ -83,7 +83,7 @@ func (s *Sampler) limits(ctx context.Context) error {
 		}}); err != nil {
 			return err
 		}
-		context = props.Defaults.Context
+		most = props.Defaults.Context
 	} else {
 		models, err := s.client.Models(ctx)
 		if err != nil {
@@ -95,23 +95,23 @@ func (s *Sampler) limits(ctx context.Context) error {
 		}
 		i := slices.IndexFunc(models, func(m Model) bool { return m.ID == want })
 		if i < 0 {
-			return fmt.Errorf("the server has no model %q, it lists %s", want, printable(fmt.Sprint(ids(models))))
+			return fmt.Errorf("the server has no model %q, it lists %s", want, printable(fmt.Sprint(names(models))))
 		}
-		context = models[i].Context
+		most = models[i].Context
 	}
 	if s.weights.Context == 0 {
-		s.weights.Context = context - s.wire.room
+		s.weights.Context = most - s.wire.room
 	}
 	if s.weights.Context < 1 {
 		return errors.New("the server does not say how many ids its context has: give Weights.Context")
 	}
-	if context > 0 && s.weights.Context > context-s.wire.room {
-		return fmt.Errorf("sequences of %d ids are wanted, the server has room for %d", s.weights.Context, context-s.wire.room)
+	if most > 0 && s.weights.Context > most-s.wire.room {
+		return fmt.Errorf("sequences of %d ids are wanted, the server has room for %d", s.weights.Context, most-s.wire.room)
 	}
 	return nil
 }
 
-func ids(models []Model) []string {
+func names(models []Model) []string {
 	var out []string
 	for _, m := range models {
 		out = append(out, m.ID)
@@ -147,7 +147,7 @@ func (s *Sampler) sameTokens(ctx context.Context, tok *chat.Tokenizer) error {
 const (
 	// agreement is how far a log-probability that was sampled with may be from the one that is scored: servers compute in
 	// bfloat16, and in another order for every batch.
-	agreement = 0.1
+	agreement = 0.2
 	// telling is the sum of log-probabilities, without its sign, from which on a temperature would show.
 	telling = 0.05
 	probed  = 6 // ids sampled for a look
@@ -189,22 +189,20 @@ func (s *Sampler) probe(ctx context.Context) error {
 		s.plainHeat = s.plainGreedy
 		return nil
 	}
-	for _, look := range []struct {
-		sample policy.Sample
-		plain  *bool
-	}{{free, nil}, {greedy, &s.plainGreedy}, {hot, &s.plainHeat}} {
-		scores, err := s.score(ctx, [][]int32{slices.Concat(prompt, look.sample.IDs)})
-		if err != nil {
-			return err
-		}
-		scored := policy.Sample{IDs: look.sample.IDs, LogProbs: scores[0][len(prompt):]}
-		if look.plain != nil {
-			*look.plain = agree(scored, look.sample)
-		} else if d := distance(scored, look.sample); d > agreement {
-			return fmt.Errorf("ids that were sampled at temperature 1 with log-probabilities %v are scored with %v: "+
-				"start the server so that it neither filters nor penalises (vLLM: --generation-config vllm)", look.sample.LogProbs, scored.LogProbs)
-		}
+	scores, err := s.score(ctx, [][]int32{
+		slices.Concat(prompt, free.IDs), slices.Concat(prompt, greedy.IDs), slices.Concat(prompt, hot.IDs),
+	})
+	if err != nil {
+		return err
 	}
+	scored := func(i int, sample policy.Sample) policy.Sample {
+		return policy.Sample{IDs: sample.IDs, LogProbs: scores[i][len(prompt):]}
+	}
+	if d := distance(scored(0, free), free); d > agreement {
+		return fmt.Errorf("ids that were sampled at temperature 1 with log-probabilities %v are scored with %v: "+
+			"start the server so that it neither filters nor penalises (vLLM: --generation-config vllm)", free.LogProbs, scored(0, free).LogProbs)
+	}
+	s.plainGreedy, s.plainHeat = agree(scored(1, greedy), greedy), agree(scored(2, hot), hot)
 	return nil
 }
 
