@@ -119,8 +119,9 @@ func names(models []Model) []string {
 	return out
 }
 
-// told is a text that tokenizers differ on.
-const told = "Take the 12 kettles, then GO to drawer 3…\n\n  <action>open it</action>"
+// told is a text that tokenizers differ on. It has none of the tags that are tokens of their own: servers always take them
+// for those, a tokenizer here only where a policy speaks.
+const told = "Take the 12 kettles, then GO to drawer 3…\n\n  it's 4,500.75 {x} naïve 日本"
 
 // sameTokens compares the tokenizers.
 func (s *Sampler) sameTokens(ctx context.Context, tok *chat.Tokenizer) error {
