@@ -57,8 +57,9 @@ type dialect struct {
 	tokenize, text string
 }
 
-// dialects is the table. Its facts are from the servers' documentation and sources of 2026 (vLLM 0.24, SGLang 0.5,
-// llama.cpp b11434), and Client.Sampler checks those that ids and log-probabilities depend on.
+// dialects is the table. Its facts were read in the servers' documentation and sources (vLLM, SGLang 0.5, llama.cpp
+// b11434), not tried on running ones; only our own handler was. Those that ids, log-probabilities and guided choice depend
+// on are seen to at the start by Client.Sampler and Policy.Check.
 var dialects = map[Dialect]dialect{
 	Hosted:  {most: "max_completion_tokens", seed: 63, guided: bySchema, full: "context_length_exceeded"},
 	Generic: {most: "max_tokens", seed: 63, full: "context_length_exceeded"},
