@@ -17,11 +17,14 @@ import (
 	"skillmaster/episode"
 )
 
-// Replayed, Difference and Skipped are those of every world.
+// What a replay comes to is the same in every world.
 type (
-	Replayed   = env.Replayed
+	// Replayed is what was played and where it differed.
+	Replayed = env.Replayed
+	// Difference is the first difference of a record.
 	Difference = env.Difference
-	Skipped    = env.Skipped
+	// Skipped is what was left out, and why.
+	Skipped = env.Skipped
 )
 
 // Replay implements env.Replayer.

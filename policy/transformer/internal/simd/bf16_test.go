@@ -23,9 +23,18 @@ func TestToBF16(t *testing.T) {
 		v    float32
 		want uint16
 	}{
-		{0, 0}, {1, 0x3f80}, {-2, 0xc000}, {1 + 0x1p-8, 0x3f80}, {1 + 3*0x1p-8, 0x3f82}, {1 + 0x1p-8 + 0x1p-20, 0x3f81},
-		{float32(math.Inf(-1)), 0xff80}, {math.MaxFloat32, 0x7f80}, {float32(math.NaN()), 0x7fc0}, {math.Float32frombits(0xffffffff), 0x7fc0},
-		{0x1p-140, 0x0000}, {0x1p-133, 0x0001},
+		{0, 0},
+		{1, 0x3f80},
+		{-2, 0xc000},
+		{1 + 0x1p-8, 0x3f80},
+		{1 + 3*0x1p-8, 0x3f82},
+		{1 + 0x1p-8 + 0x1p-20, 0x3f81},
+		{float32(math.Inf(-1)), 0xff80},
+		{math.MaxFloat32, 0x7f80},
+		{float32(math.NaN()), 0x7fc0},
+		{math.Float32frombits(0xffffffff), 0x7fc0},
+		{0x1p-140, 0x0000},
+		{0x1p-133, 0x0001},
 	} {
 		if got := toBF16(c.v); got != c.want {
 			t.Errorf("%v becomes %#04x, want %#04x", c.v, got, c.want)
