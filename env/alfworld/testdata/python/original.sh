@@ -49,6 +49,7 @@ golden() {
 	"$program" data pack --env alfworld --data "$folder/golden" --to "$here/../original"
 	mkdir "$here/../original/traces"
 	nice "$python" "$here/record.py" "$folder/golden" "$here/../original/traces/turns.jsonl.gz" --episodes 3
+	# Few games have a thing that lies in two receptacles: none of them is left out.
 	nice "$python" "$here/record.py" "$folder/golden" "$here/../original/traces/doubles.jsonl.gz" --kinds doubles
 	"$program" replay --data "$here/../original" --all "$here/../original/traces"
 }
