@@ -9,6 +9,7 @@ set -eu
 what=$1 program=$2 folder=$3 number=$4
 here=$(dirname "$0")
 python=$folder/venv/bin/python
+export PYTHONDONTWRITEBYTECODE=1
 
 mkdir -p "$folder"
 if ! cmp -s "$here/requirements.txt" "$folder/installed.txt"; then
