@@ -3,7 +3,11 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"skillmaster/chat"
 	"skillmaster/grpo"
@@ -36,6 +40,35 @@ type Sampling struct {
 	// None may be empty or the beginning of another; one that is complete is Stopped.
 	Allowed [][]int32
 	Seed    uint64 // of this sample alone: results do not depend on what else is sampled at the time
+}
+
+// Check reports the first setting that no sampler can follow; ids are not looked at.
+func (p Sampling) Check() error {
+	switch {
+	case !(p.Temperature >= 0) || math.IsInf(p.Temperature, 0):
+		return fmt.Errorf("sampling temperature is %v, it must be at least 0", p.Temperature)
+	case !(p.TopP >= 0 && p.TopP <= 1):
+		return fmt.Errorf("sampling top-p is %v, it must be in 0…1", p.TopP)
+	case p.TopK < 0:
+		return fmt.Errorf("sampling top-k is %d, it must be at least 0", p.TopK)
+	case p.MaxTokens < 1:
+		return fmt.Errorf("sampling allows %d tokens, it must allow at least 1", p.MaxTokens)
+	}
+	return nil
+}
+
+// Choices returns Allowed sorted, in a list of its own, or says which of them cannot be.
+func (p Sampling) Choices() ([][]int32, error) {
+	all := slices.SortedFunc(slices.Values(p.Allowed), slices.Compare)
+	for i, ids := range all {
+		if len(ids) == 0 {
+			return nil, errors.New("an allowed sample is empty")
+		}
+		if i > 0 && len(all[i-1]) <= len(ids) && slices.Equal(all[i-1], ids[:len(all[i-1])]) {
+			return nil, fmt.Errorf("allowed sample %v is the beginning of %v: nobody could tell where it ends", all[i-1], ids)
+		}
+	}
+	return all, nil
 }
 
 // StopKind says why a sample ended.

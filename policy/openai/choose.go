@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -22,15 +21,12 @@ func (s *Sampler) choose(ctx context.Context, prompt []int32, p policy.Sampling)
 		return policy.Sample{}, fmt.Errorf("a choice among given replies by token ids: %w (dialect %s): decode freely, or use messages",
 			ErrNotOffered, s.client.options.Dialect)
 	}
-	left := slices.SortedFunc(slices.Values(p.Allowed), slices.Compare)
+	left, err := p.Choices()
+	if err != nil {
+		return policy.Sample{}, err
+	}
 	seqs := make([][]int32, len(left))
 	for i, ids := range left {
-		if len(ids) == 0 {
-			return policy.Sample{}, errors.New("an allowed sample is empty")
-		}
-		if i > 0 && len(left[i-1]) <= len(ids) && slices.Equal(left[i-1], ids[:len(left[i-1])]) {
-			return policy.Sample{}, fmt.Errorf("allowed sample %v is the beginning of %v: nobody could tell where it ends", left[i-1], ids)
-		}
 		seqs[i] = slices.Concat(prompt, ids[:min(len(ids), p.MaxTokens)])
 	}
 	scores, err := s.score(ctx, seqs)

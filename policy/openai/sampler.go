@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 
@@ -185,17 +184,11 @@ func (s *Sampler) checkIDs(ids []int32) error {
 }
 
 func (s *Sampler) check(prompt []int32, p policy.Sampling) error {
-	switch {
-	case len(prompt) == 0:
+	if len(prompt) == 0 {
 		return errors.New("prompt is empty: sampling needs at least one id to follow")
-	case !(p.Temperature >= 0) || math.IsInf(p.Temperature, 0):
-		return fmt.Errorf("sampling temperature is %v, it must be at least 0", p.Temperature)
-	case !(p.TopP >= 0 && p.TopP <= 1):
-		return fmt.Errorf("sampling top-p is %v, it must be in 0…1", p.TopP)
-	case p.TopK < 0:
-		return fmt.Errorf("sampling top-k is %d, it must be at least 0", p.TopK)
-	case p.MaxTokens < 1:
-		return fmt.Errorf("sampling allows %d tokens, it must allow at least 1", p.MaxTokens)
+	}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	if len(p.Allowed) == 0 && !s.plain(p) {
 		return fmt.Errorf("the server's log-probabilities are not those at temperature 1 among all ids when it samples with temperature %v, top-k %d, top-p %v: "+

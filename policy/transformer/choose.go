@@ -2,7 +2,6 @@ package transformer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,15 +12,8 @@ import (
 )
 
 func checkSampling(p policy.Sampling, vocab int) error {
-	switch {
-	case !(p.Temperature >= 0) || math.IsInf(p.Temperature, 0):
-		return fmt.Errorf("sampling temperature is %v, it must be at least 0", p.Temperature)
-	case !(p.TopP >= 0 && p.TopP <= 1):
-		return fmt.Errorf("sampling top-p is %v, it must be in 0…1", p.TopP)
-	case p.TopK < 0:
-		return fmt.Errorf("sampling top-k is %d, it must be at least 0", p.TopK)
-	case p.MaxTokens < 1:
-		return fmt.Errorf("sampling allows %d tokens, it must allow at least 1", p.MaxTokens)
+	if err := p.Check(); err != nil {
+		return err
 	}
 	for _, id := range p.Stop {
 		if id < 0 || int(id) >= vocab {
@@ -39,18 +31,12 @@ type choices struct {
 	next  []int32
 }
 
-func newChoices(allowed [][]int32, vocab int) (choices, error) {
-	if len(allowed) == 0 {
-		return choices{}, nil
+func newChoices(p policy.Sampling, vocab int) (choices, error) {
+	left, err := p.Choices()
+	if err != nil {
+		return choices{}, err
 	}
-	left := slices.SortedFunc(slices.Values(allowed), slices.Compare)
 	for i, ids := range left {
-		if len(ids) == 0 {
-			return choices{}, errors.New("an allowed sample is empty")
-		}
-		if i > 0 && len(left[i-1]) <= len(ids) && slices.Equal(left[i-1], ids[:len(left[i-1])]) {
-			return choices{}, fmt.Errorf("allowed sample %v is the beginning of %v: nobody could tell where it ends", left[i-1], ids)
-		}
 		for _, id := range ids {
 			if id < 0 || int(id) >= vocab {
 				return choices{}, fmt.Errorf("allowed samples have id %d, which is outside the vocabulary of %d", id, vocab)

@@ -117,7 +117,7 @@ func (s *Sampler) Sample(ctx context.Context, prompt []int32, p policy.Sampling)
 	if err := checkSampling(p, c.Vocab); err != nil {
 		return policy.Sample{}, err
 	}
-	left, err := newChoices(p.Allowed, c.Vocab)
+	left, err := newChoices(p, c.Vocab)
 	if err != nil {
 		return policy.Sample{}, err
 	}
