@@ -81,3 +81,22 @@ type Snapshotter interface {
 	// Fork returns an independent episode in the same state.
 	Fork() (Env, error)
 }
+
+// Shortening drops the hints that make an episode longer than it is without any, and if some make it shorter, those that
+// do not. length is the number of an expert's steps when it follows the given hints.
+func Shortening[H any](hints []H, length func(hints []H) int) []H {
+	usual := length(nil)
+	var shorter, others []H
+	for _, h := range hints {
+		switch n := length([]H{h}); {
+		case n < usual:
+			shorter = append(shorter, h)
+		case n == usual:
+			others = append(others, h)
+		}
+	}
+	if len(shorter) > 0 {
+		return shorter
+	}
+	return others
+}

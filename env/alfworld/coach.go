@@ -73,7 +73,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 	var hints []hint
 	if helpful {
 		hints = g.hints(h, order, holding, slices.Concat(holding, empty), r)
-		hints = g.shortening(hints)
+		hints = env.Shortening(hints, g.searchLength)
 	} else {
 		hints = g.hints(h, order, empty, empty, r)
 	}
@@ -115,24 +115,6 @@ func (g *Game) hints(topic hint, order bool, first, then []string, r *rand.Rand)
 		hints = append(hints, h)
 	}
 	return hints
-}
-
-// shortening drops the hints that lengthen the search, and if some shorten it, those that do not.
-func (g *Game) shortening(hints []hint) []hint {
-	usual := g.searchLength(nil)
-	var shorter, others []hint
-	for _, h := range hints {
-		switch n := g.searchLength([]hint{h}); {
-		case n < usual:
-			shorter = append(shorter, h)
-		case n == usual:
-			others = append(others, h)
-		}
-	}
-	if len(shorter) > 0 {
-		return shorter
-	}
-	return others
 }
 
 // searchLength is the number of steps in which the searcher wins with these hints, or the limit if it does not.

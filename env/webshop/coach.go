@@ -170,7 +170,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 		}
 	}
 	if helpful {
-		hints = s.shortening(g, hints)
+		hints = env.Shortening(hints, func(h []hint) int { return s.visitLength(g, h) })
 	}
 	if len(hints) == 0 {
 		return skill.Skill{}, false
@@ -191,24 +191,6 @@ func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string
 		return "", false
 	}
 	return pickOne(r, brands), true
-}
-
-// shortening drops the hints that lengthen the visit, and if some shorten it, those that do not.
-func (s *Suite) shortening(g Goal, hints []hint) []hint {
-	usual := s.visitLength(g, nil)
-	var shorter, others []hint
-	for _, h := range hints {
-		switch n := s.visitLength(g, []hint{h}); {
-		case n < usual:
-			shorter = append(shorter, h)
-		case n == usual:
-			others = append(others, h)
-		}
-	}
-	if len(shorter) > 0 {
-		return shorter
-	}
-	return others
 }
 
 // visitLength is the number of steps in which the expert that Sees wins with these hints; one more than the limit if it
