@@ -74,6 +74,25 @@ func (d Decision) String() string {
 	}
 }
 
+// MarshalText writes the decision by name.
+func (d Decision) MarshalText() ([]byte, error) {
+	if d > Reject {
+		return nil, fmt.Errorf("no such decision: %d", uint8(d))
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Decision) UnmarshalText(text []byte) error {
+	for _, o := range []Decision{Undecided, Commit, Reject} {
+		if o.String() == string(text) {
+			*d = o
+			return nil
+		}
+	}
+	return fmt.Errorf("no such decision: %q", text)
+}
+
 // Pending is an edit under test with the evidence so far, over all iterations it was tested in.
 type Pending struct {
 	Edit       skill.Edit       `json:"edit"`

@@ -53,6 +53,7 @@ type prepared struct {
 	seq          int64 // set when it is put
 	trajectories [][]packed
 	verdicts     []string // of Judgements, JSON
+	tests        []string // JSON
 	commits      []string // of Commits, JSON
 	actions      [][]string
 	checkpoint   *saving
@@ -69,7 +70,11 @@ func prepare(rep train.Report, kept string) (*prepared, error) {
 	for g, group := range rep.Groups {
 		var ts []packed
 		for m, t := range group.Trajectories {
-			record, err := pack(t)
+			whole := Recorded{Trajectory: t}
+			if len(rep.Credits) > 0 {
+				whole.Credit = &rep.Credits[g][m]
+			}
+			record, err := pack(whole)
 			if err != nil {
 				return nil, fmt.Errorf("trajectory %d of group %d (task %s): %w", m, g, t.Task.ID, err)
 			}
@@ -84,6 +89,9 @@ func prepare(rep train.Report, kept string) (*prepared, error) {
 	var err error
 	if p.verdicts, err = texts(rep.Judgements); err != nil {
 		return nil, fmt.Errorf("judgement: %w", err)
+	}
+	if p.tests, err = texts(rep.Tests); err != nil {
+		return nil, fmt.Errorf("test of an edit: %w", err)
 	}
 	if p.commits, err = texts(rep.Commits); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
@@ -164,7 +172,7 @@ func (p *prepared) put(ctx context.Context, tx *sql.Tx) error {
 		p.seq, p.Phase.String(), p.Round, p.PolicyVersion, p.Bank, p.kept); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, *sql.Tx) error{p.putNumbers, p.putTrajectories, p.putJudgements, p.putCommits, p.putEvaluations, p.putCheckpoint} {
+	for _, part := range []func(context.Context, *sql.Tx) error{p.putNumbers, p.putTrajectories, p.putUses, p.putJudgements, p.putTests, p.putCommits, p.putEvaluations, p.putCheckpoint} {
 		if err := part(ctx, tx); err != nil {
 			return err
 		}
@@ -207,6 +215,33 @@ func (p *prepared) putTrajectories(ctx context.Context, tx *sql.Tx) (err error) 
 				t.BankHash, t.PolicyVersion, seedText(uint64(t.Seed)), t.Stop.String(), e.outcome, t.Tokens(), e.record); err != nil {
 				return fmt.Errorf("trajectory %d of group %d: %w", m, g, err)
 			}
+		}
+	}
+	return nil
+}
+
+// putUses counts, by skill and family, the episodes that had the skill in their prompt.
+func (p *prepared) putUses(ctx context.Context, tx *sql.Tx) error {
+	for _, group := range p.Groups {
+		for _, t := range group.Trajectories {
+			for _, id := range t.ShownSkills {
+				if _, err := tx.ExecContext(ctx, `INSERT INTO uses (report, skill, family, episodes, success) VALUES (?1, ?2, ?3, 1, ?4)
+					ON CONFLICT (report, skill, family) DO UPDATE SET episodes = episodes + 1, success = success + ?4`,
+					p.seq, id, t.Task.Family, t.Success); err != nil {
+					return fmt.Errorf("uses of skill %s: %w", id, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (p *prepared) putTests(ctx context.Context, tx *sql.Tx) error {
+	for i, t := range p.Tests {
+		from := t.Pending.Provenance
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tests (report, place, iteration, seed, decision, record) VALUES (?, ?, ?, ?, ?, ?)",
+			p.seq, i, from.Iteration, seedText(from.Seed), t.Decision.String(), p.tests[i]); err != nil {
+			return fmt.Errorf("test %d: %w", i, err)
 		}
 	}
 	return nil

@@ -204,10 +204,16 @@ func (r *Run) Trajectories(ctx context.Context, report int) ([]Played, error) {
 	return out, explain(err)
 }
 
+// Recorded is a trajectory with what it was paid.
+type Recorded struct {
+	episode.Trajectory
+	Credit *train.Credit `json:"credit,omitempty"` // nil: nothing was learnt from it
+}
+
 // Trajectory returns one trajectory whole, or ErrNotFound.
-func (r *Run) Trajectory(ctx context.Context, report, group, member int) (episode.Trajectory, error) {
+func (r *Run) Trajectory(ctx context.Context, report, group, member int) (Recorded, error) {
 	var record []byte
-	var t episode.Trajectory
+	var t Recorded
 	err := r.db.QueryRowContext(ctx, "SELECT record FROM trajectories WHERE report = ? AND in_group = ? AND member = ?", report, group, member).Scan(&record)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
@@ -221,7 +227,7 @@ func (r *Run) Trajectory(ctx context.Context, report, group, member int) (episod
 		err = json.Unmarshal(record, &t)
 	}
 	if err != nil {
-		return episode.Trajectory{}, fmt.Errorf("trajectory %d of group %d of report %d: %w", member, group, report, explain(err))
+		return Recorded{}, fmt.Errorf("trajectory %d of group %d of report %d: %w", member, group, report, explain(err))
 	}
 	return t, nil
 }
@@ -235,6 +241,55 @@ func (r *Run) Judgements(ctx context.Context, report int) ([]train.Judgement, er
 		}
 		return j, json.Unmarshal([]byte(record), &j)
 	}, "SELECT record FROM judgements WHERE report = ? ORDER BY place", report)
+	return out, explain(err)
+}
+
+// Tested is what the gate found in one report.
+type Tested struct {
+	train.Test
+	Round
+}
+
+// Tests lists the gate's tests, in their order: those of the edit that the review of the episode with this iteration and
+// seed wrote, or with iteration -1 all.
+func (r *Run) Tests(ctx context.Context, iteration int, seed uint64) ([]Tested, error) {
+	out, err := query(ctx, r.db, func(rows *sql.Rows) (t Tested, err error) {
+		var phase, record string
+		if err := rows.Scan(&t.Report, &phase, &t.Round.Round, &record); err != nil {
+			return t, err
+		}
+		if t.Phase, err = phaseOf(phase); err != nil {
+			return t, err
+		}
+		return t, json.Unmarshal([]byte(record), &t.Test)
+	}, `SELECT t.report, r.phase, r.round, t.record FROM tests t JOIN reports r ON r.seq = t.report
+		WHERE ?1 < 0 OR (t.iteration = ?1 AND t.seed = ?2) ORDER BY t.report, t.place`, iteration, seedText(seed))
+	return out, explain(err)
+}
+
+// Tally counts episodes and successes of a report by family and, in Uses, by a skill that stood in the prompt.
+type Tally struct {
+	Report   int
+	Skill    string // only in Uses
+	Family   string
+	Episodes int
+	Success  int
+}
+
+// Families counts episodes by family, for reports after a sequence number (0: all).
+func (r *Run) Families(ctx context.Context, after int) ([]Tally, error) {
+	return r.tallies(ctx, "SELECT report, '', family, count(*), sum(success) FROM trajectories WHERE report > ? GROUP BY report, family ORDER BY report, family", after)
+}
+
+// Uses counts episodes by skill and family, for reports after a sequence number (0: all).
+func (r *Run) Uses(ctx context.Context, after int) ([]Tally, error) {
+	return r.tallies(ctx, "SELECT report, skill, family, episodes, success FROM uses WHERE report > ? ORDER BY report, skill, family", after)
+}
+
+func (r *Run) tallies(ctx context.Context, sqlText string, after int) ([]Tally, error) {
+	out, err := query(ctx, r.db, func(rows *sql.Rows) (t Tally, err error) {
+		return t, rows.Scan(&t.Report, &t.Skill, &t.Family, &t.Episodes, &t.Success)
+	}, sqlText, after)
 	return out, explain(err)
 }
 
@@ -301,6 +356,7 @@ var digested = []string{
 	"SELECT report, key, value FROM metrics ORDER BY report, key",
 	"SELECT report, in_group, member, outcome, record FROM trajectories ORDER BY report, in_group, member",
 	"SELECT report, place, record FROM judgements ORDER BY report, place",
+	"SELECT report, place, iteration, seed, decision, record FROM tests ORDER BY report, place",
 	"SELECT seq, report, kind, parent, hash, outcome, reason, record FROM commits ORDER BY seq",
 	`SELECT report, panel, panel_hash, bank, policy_version, retrieval, online, seed, temperature, constrained FROM evaluations
 		WHERE report IS NOT NULL ORDER BY id`,

@@ -12,7 +12,7 @@ import (
 	"skillmaster/skill"
 )
 
-// schema of format 2. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
+// schema of format 3. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
 const schema = `
 CREATE TABLE manifest (
 	id INTEGER PRIMARY KEY CHECK (id = 1), program TEXT NOT NULL, config TEXT NOT NULL, seed TEXT NOT NULL,
@@ -38,11 +38,21 @@ CREATE TABLE trajectories ( -- record: the whole of it as JSON, gzip
 	outcome TEXT, tokens INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (report, in_group, member)
 ) STRICT;
 CREATE INDEX trajectories_by_task ON trajectories (task);
+CREATE INDEX trajectories_by_family ON trajectories (report, family, success, steps); -- success by family without the records
+CREATE TABLE uses ( -- episodes of a report with a skill in their prompt
+	report INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE, skill TEXT NOT NULL, family TEXT NOT NULL,
+	episodes INTEGER NOT NULL, success INTEGER NOT NULL, PRIMARY KEY (report, skill, family)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE judgements (
 	report INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE, place INTEGER NOT NULL, in_group INTEGER NOT NULL,
 	member INTEGER NOT NULL, measured INTEGER NOT NULL, utility REAL, wins INTEGER NOT NULL, losses INTEGER NOT NULL,
 	record TEXT NOT NULL, PRIMARY KEY (report, place)
 ) STRICT;
+CREATE TABLE tests ( -- of pending edits at the gate; iteration and seed name the episode whose review wrote the edit
+	report INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE, place INTEGER NOT NULL, iteration INTEGER NOT NULL,
+	seed TEXT NOT NULL, decision TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (report, place)
+) STRICT;
+CREATE INDEX tests_by_edit ON tests (iteration, seed);
 CREATE TABLE commits ( -- report: the newest one when it was made; kind: edit (by that round), rollback or import (by hand)
 	seq INTEGER PRIMARY KEY, report INTEGER NOT NULL, kind TEXT NOT NULL, parent TEXT NOT NULL,
 	hash TEXT NOT NULL REFERENCES banks, outcome TEXT NOT NULL, reason TEXT NOT NULL, record TEXT NOT NULL, made TEXT NOT NULL

@@ -97,9 +97,15 @@ func round(t testing.TB, i int) (train.Report, *train.Checkpoint, func(io.Writer
 			Turns:  []episode.Turn{{Prompt: []int32{1, 2}, Completion: []int32{3}, LogProbs: []float32{-0.5}, Text: "go"}},
 			Steps:  []episode.Step{{Action: "go", Observation: "you go", Reward: 10}},
 			Review: &episode.Review{Edit: proposal(i - 2), Outcome: skill.Added}, EnvReturn: 10, Success: true, Stop: episode.Succeeded,
+			ShownSkills: []string{"dyn_001"},
 		}
 		r.Phase, r.Round = train.Learning, i-2
 		r.Groups = []episode.Group{{Task: tr.Task, Trajectories: []episode.Trajectory{tr, tr}}}
+		r.Credits = [][]train.Credit{{{Action: 10, Review: 0.5, Measured: true, ActionAdvantage: -0.25}, {Action: 9, ReviewAdvantage: 0.125}}}
+		r.Tests = []train.Test{
+			{Pending: probe.Pending{Edit: proposal(i), Provenance: skill.Provenance{Iteration: 3, Seed: math.MaxUint64}, Pairs: 4 * i, Wins: i}, Verdict: probe.NotMeasured("no probe task"), Decision: probe.Undecided},
+			{Pending: probe.Pending{Edit: proposal(i - 2)}, Decision: probe.Reject, Why: "it does harm"},
+		}
 		r.Judgements = []train.Judgement{
 			{Group: 0, Member: 1, Edit: proposal(i - 2), Verdict: probe.Verdict{Measured: true, Utility: 0.5, Wins: 1, Pairs: []probe.Pair{{Task: "t2", Delta: 0.5}}}},
 			{Group: 0, Member: 0, Edit: proposal(i - 2), Verdict: probe.NotMeasured("no probe task")},
@@ -164,8 +170,27 @@ func TestReadsWhatWasKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(tr, rep.Groups[0].Trajectories[1]) {
-		t.Errorf("trajectory is %+v, want %+v", tr, rep.Groups[0].Trajectories[1])
+	if want := (Recorded{rep.Groups[0].Trajectories[1], &rep.Credits[0][1]}); !reflect.DeepEqual(tr, want) {
+		t.Errorf("trajectory is %+v, want %+v", tr, want)
+	}
+	pending := rep.Tests[0].Pending.Provenance
+	tests, err := v.Tests(t.Context(), pending.Iteration, pending.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Tested{rep.Tests[0], Round{Report: 4, Phase: train.Learning, Round: 1}}); len(tests) != 2 || !reflect.DeepEqual(tests[1], want) {
+		t.Errorf("tests of the edit are %+v, want %+v last", tests, want)
+	}
+	if all, err := v.Tests(t.Context(), -1, 0); err != nil || len(all) != 4 {
+		t.Errorf("all tests are %+v, %v", all, err)
+	}
+	families, err := v.Families(t.Context(), 3)
+	if want := []Tally{{Report: 4, Family: "place", Episodes: 2, Success: 2}}; err != nil || !reflect.DeepEqual(families, want) {
+		t.Errorf("families are %+v, %v, want %+v", families, err, want)
+	}
+	uses, err := v.Uses(t.Context(), 0)
+	if want := (Tally{Report: 3, Skill: "dyn_001", Family: "place", Episodes: 2, Success: 2}); err != nil || len(uses) != 2 || uses[0] != want {
+		t.Errorf("uses are %+v, %v, want %+v first", uses, err, want)
 	}
 	js, err := v.Judgements(t.Context(), 4)
 	if err != nil {

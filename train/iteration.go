@@ -40,7 +40,7 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	watch.lap("gate")
 
 	t.progress(s, "update", s.Round, t.Config.Iterations)
-	if err := t.learn(ctx, s, r.Groups, verdicts, r.Metrics); err != nil {
+	if err := t.learn(ctx, s, &r, verdicts); err != nil {
 		return err
 	}
 	watch.lap("update")
@@ -114,8 +114,9 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 }
 
 // learn turns the groups into advantages and updates the policy.
-func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, verdicts [][]probe.Verdict, m map[string]float64) error {
-	cfg := t.Config.Learn
+func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]probe.Verdict) error {
+	cfg, groups := t.Config.Learn, r.Groups
+	r.Credits = make([][]Credit, len(groups))
 	guide := t.Suite.Guide()
 	var streams streamTally
 	parts := make([][]grpo.Datum, cfg.Updates)
@@ -129,6 +130,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 				return fmt.Errorf("advantages of %s: %w", groups[g].Task.ID, err)
 			}
 			streams.add(returns, stats)
+			r.Credits[g] = credits(returns, a)
 			ts, adv = append(ts, groups[g].Trajectories...), append(adv, a...)
 		}
 		data, err := policyData(ts, adv, cfg.Aggregation, cfg.Lambda)
@@ -143,7 +145,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		}
 		parts[u] = data
 	}
-	streams.metrics(m)
+	streams.metrics(r.Metrics)
 	var tally updateTally
 	for _, data := range parts {
 		if len(data) == 0 {
@@ -160,8 +162,19 @@ func (t *Trainer) learn(ctx context.Context, s *state, groups []episode.Group, v
 		s.Tokens += int64(stats.Tokens)
 		tally.add(stats)
 	}
-	tally.metrics(m)
+	tally.metrics(r.Metrics)
 	return nil
+}
+
+func credits(returns []grpo.Returns, adv []grpo.Advantage) []Credit {
+	out := make([]Credit, len(returns))
+	for i, r := range returns {
+		out[i] = Credit{
+			Action: r.Action, Review: r.Review, Measured: r.ReviewMeasured,
+			ActionAdvantage: adv[i].Action, ReviewAdvantage: adv[i].Review,
+		}
+	}
+	return out
 }
 
 // refer notes what the reference policy gives the rows' ids, if the loss has a KL term.

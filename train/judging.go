@@ -108,33 +108,29 @@ func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Repo
 	var tested []probe.Pending
 	for _, q := range s.Gate.Pending {
 		permit := skill.Permission{Shown: s.Bank.IDs(), Category: q.Provenance.Category}
-		if c, ok := t.candidate(s.Bank, q.Edit, permit, q.Provenance.Family, panel); ok {
-			candidates, tested = append(candidates, c), append(tested, q)
+		c, ok := t.candidate(s.Bank, q.Edit, permit, q.Provenance.Family, panel)
+		if !ok {
+			r.Tests = append(r.Tests, Test{Pending: q, Verdict: probe.NotMeasured("the edit no longer applies"), Decision: probe.Reject, Why: "another commit has made it meaningless"})
+			continue
 		}
+		candidates, tested = append(candidates, c), append(tested, q)
 	}
 	vs, err := judge.Judge(ctx, s.Bank, candidates, seed.Derive("gate"))
 	if err != nil {
 		return err
 	}
 	var left []probe.Pending
-	rejected := len(s.Gate.Pending) - len(tested) // the bank has changed so that they no longer apply
 	for i, q := range tested {
-		q = q.Add(vs[i])
-		switch d := t.Config.Gate.Decide(q); d {
-		case probe.Undecided:
-			if !vs[i].Measured { // nothing on the gate panel tells: it would be in the way of others for good
-				rejected++
-				continue
-			}
-			left = append(left, q)
-		case probe.Reject:
+		test := t.decide(s, r, q.Add(vs[i]), vs[i])
+		if test.Decision == probe.Undecided {
+			left = append(left, test.Pending)
+		}
+		r.Tests = append(r.Tests, test)
+	}
+	rejected := 0
+	for _, test := range r.Tests {
+		if test.Decision == probe.Reject {
 			rejected++
-		case probe.Commit:
-			if !t.commit(s, r, q) {
-				rejected++
-			}
-		default:
-			panic(fmt.Sprintf("train: gate decided %v", d))
 		}
 	}
 	s.Gate.Pending = left
@@ -142,6 +138,29 @@ func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Repo
 	r.Metrics["gate/rejected"] = float64(rejected)
 	r.Metrics["gate/committed"] = float64(len(r.Commits))
 	return nil
+}
+
+// decide says what becomes of a pending edit after this iteration's pairs, and commits it if it passes.
+func (t *Trainer) decide(s *state, r *Report, q probe.Pending, v probe.Verdict) Test {
+	test := Test{Pending: q, Verdict: v, Decision: t.Config.Gate.Decide(q)}
+	switch test.Decision {
+	case probe.Undecided:
+		if !v.Measured { // nothing on the gate panel tells: it would be in the way of others for good
+			test.Decision, test.Why = probe.Reject, "no gate task could measure it: "+v.Why
+		}
+	case probe.Reject:
+		test.Why = "it does harm"
+		if q.Pairs >= t.Config.Gate.Pairs {
+			test.Why = "it has not passed after all its pairs"
+		}
+	case probe.Commit:
+		if !t.commit(s, r, q) {
+			test.Decision, test.Why = probe.Reject, "another commit has made it meaningless"
+		}
+	default:
+		panic(fmt.Sprintf("train: gate decided %v", test.Decision))
+	}
+	return test
 }
 
 // admit puts the best judged edits under test, as room and budget allow, and says how many.

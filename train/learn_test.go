@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
@@ -43,8 +44,15 @@ func learns(t *testing.T, cfg Config, iterations ...[]float64) *student {
 	s := &state{Checkpoint: Checkpoint{Restart: true}}
 	for _, returns := range iterations {
 		groups, verdicts := played(returns...)
-		if err := trainer.learn(t.Context(), s, groups, verdicts, map[string]float64{}); err != nil {
+		r := Report{Groups: groups, Metrics: map[string]float64{}}
+		if err := trainer.learn(t.Context(), s, &r, verdicts); err != nil {
 			t.Fatal(err)
+		}
+		for i, c := range r.Credits[0] {
+			sign := func(v float64) int { return cmp.Compare(v, 0) }
+			if mean := (returns[0] + returns[1]) / 2; sign(c.ActionAdvantage) != sign(returns[i]-mean) {
+				t.Errorf("an episode worth %v among %v has the advantage %v", c.Action, returns, c.ActionAdvantage)
+			}
 		}
 		s.Round++
 	}

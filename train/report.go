@@ -43,7 +43,9 @@ type Report struct {
 	Metrics       map[string]float64 // stream/quantity; what was not measured is not there
 	Seconds       map[string]float64 // wall time by part, time/part_seconds
 	Groups        []episode.Group
+	Credits       [][]Credit // by group and member; empty where nothing was learnt from
 	Judgements    []Judgement
+	Tests         []Test
 	Commits       []skill.Commit
 	Evaluations   []Evaluation
 }
@@ -54,6 +56,24 @@ type Judgement struct {
 	Member  int           `json:"member"` // index into the group's trajectories
 	Edit    skill.Edit    `json:"edit"`
 	Verdict probe.Verdict `json:"verdict"`
+}
+
+// Credit is what an episode was paid in each stream, and the advantage that its sampled ids were learnt with: one number
+// for all ids of its action turns, one for those of its review turn.
+type Credit struct {
+	Action          float64 `json:"action"` // return
+	Review          float64 `json:"review"` // return, without meaning unless Measured
+	Measured        bool    `json:"measured"`
+	ActionAdvantage float64 `json:"action_advantage"`
+	ReviewAdvantage float64 `json:"review_advantage"` // before the stream's weight
+}
+
+// Test is what the gate found about a pending edit in one iteration, and what it decided.
+type Test struct {
+	Pending  probe.Pending  `json:"pending"` // with all evidence so far, this iteration's included
+	Verdict  probe.Verdict  `json:"verdict"` // of this iteration's pairs
+	Decision probe.Decision `json:"decision"`
+	Why      string         `json:"why,omitempty"` // it was rejected
 }
 
 // Evaluation is a panel played once.
