@@ -133,19 +133,14 @@ func (p Pending) Mean() float64 { return p.Sum / float64(p.Pairs) }
 // E = ∫ (1+b)^wins (1−b)^losses db. Its expectation is at most 1 if the edit is useless, at any time it is looked at, so
 // E ≥ 1/α happens with chance at most α (Ville). No pairs: 1. Seven wins without a loss are the least that pass at 5 %.
 func EValue(wins, losses int) float64 {
-	const n = 512 // Simpson's rule
-	f := func(b float64) float64 {
-		return math.Pow(1+b, float64(wins)) * math.Pow(1-b, float64(losses))
+	// With n = wins + losses this is Σ over k ≤ wins of C(n+1, k), over (n+1)·C(n, wins): the incomplete beta integral.
+	term := 1 / float64(losses+1)
+	sum := term
+	for k := wins; k > 0; k-- {
+		term *= float64(k) / float64(wins+losses+2-k)
+		sum += term
 	}
-	sum := f(0) + f(1)
-	for i := 1; i < n; i++ {
-		w := 2.0
-		if i%2 == 1 {
-			w = 4
-		}
-		sum += w * f(float64(i)/n)
-	}
-	return sum / (3 * n)
+	return sum
 }
 
 // Decide says what becomes of a pending edit.

@@ -26,6 +26,29 @@ func TestEValueByHand(t *testing.T) {
 	}
 }
 
+// The sum is the integral of the doc comment, by Simpson's rule.
+func TestEValueIsTheIntegral(t *testing.T) {
+	const n = 2000
+	for wins := range 30 {
+		for losses := range 30 {
+			sum := 0.0
+			for i := range n + 1 {
+				b, w := float64(i)/n, 2.0
+				if i%2 == 1 {
+					w = 4
+				}
+				if i == 0 || i == n {
+					w = 1
+				}
+				sum += w * math.Pow(1+b, float64(wins)) * math.Pow(1-b, float64(losses)) / (3 * n)
+			}
+			if got := EValue(wins, losses); math.Abs(got-sum) > 1e-8*sum {
+				t.Fatalf("EValue(%d, %d) = %v, the integral is %v", wins, losses, got, sum)
+			}
+		}
+	}
+}
+
 // A useless edit wins a discordant pair with chance one half at most; the e-value's expectation is then 1, whatever the
 // number of pairs.
 func TestEValueIsFairUnderTheNull(t *testing.T) {

@@ -192,12 +192,143 @@ func TestArmsAreShared(t *testing.T) {
 	}
 }
 
+// Eight probes, all won by the edit and lost without it: after three its sign is clear (e-value 3.75 of 3.5), the other
+// five are not played and count as no difference. Beside it stands an edit that does nothing, which never becomes clear.
+func TestEarlyStop(t *testing.T) {
+	w := &world{played: map[string]int{}, end: func(_ string, has bool) Score { return Score{has, 25} }}
+	c := config()
+	c.Tasks, c.Stop = 8, 3.5
+	list := tasks("f", "a", "b", "c", "d", "e", "f", "g", "h")
+	j := NewJudge(w.play, c, 4)
+	vs, err := j.Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list), candidate(t, "Null", list)}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, null := vs[0], vs[1]
+	if len(good.Pairs) != 3 || good.Unplayed != 5 || good.Mean != 1.5 || math.Abs(good.Utility-(3*1.5+0.3*3)/8+0.02) > 1e-12 {
+		t.Errorf("the useful edit: %+v", good)
+	}
+	if len(null.Pairs) != 8 || null.Unplayed != 0 || null.Utility != -0.02 {
+		t.Errorf("the edit without effect: %+v", null)
+	}
+	if j.Played != 3+8+8 || j.Reused != 3 {
+		t.Errorf("%d episodes played, %d reused", j.Played, j.Reused)
+	}
+	// Each pair is the one that a judge without stops plays: stopping takes away and changes nothing.
+	c.Stop = 0
+	all, err := NewJudge(w.play, c, 1).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list)}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all[0].Pairs[:3], good.Pairs); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// By which chance a useless edit stops early as useful is the chance that it stops early as harmful, and what it is paid
+// on average is its cost: by hand over all outcomes of four fair pairs, of which three alike stop.
+func TestEarlyStopIsFair(t *testing.T) {
+	c := config()
+	c.Tasks, c.Stop, c.EditCost = 4, 3.5, 0
+	mean, stopped := 0.0, 0
+	for bits := range 16 {
+		w := &world{played: map[string]int{}, end: func(task string, has bool) Score {
+			return Score{has == (bits>>(task[0]-'a')&1 == 1), 25}
+		}}
+		vs, err := NewJudge(w.play, c, 1).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", tasks("f", "a", "b", "c", "d"))}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean += vs[0].Utility / 16
+		stopped += vs[0].Unplayed
+	}
+	if math.Abs(mean) > 1e-12 || stopped != 4 {
+		t.Errorf("paid %v on average with %d probes spared, want 0 with 4", mean, stopped)
+	}
+}
+
+// The release's way, by its switches: independent arms, each candidate by itself, the same probes of its own family in
+// every iteration.
+func TestReleaseSwitches(t *testing.T) {
+	f, g := tasks("f", "a", "b", "c", "d", "e", "h"), tasks("g", "i", "j", "k")
+	judge := func(c Config, s episode.Seed, source string, n int) ([]Verdict, *Judge) {
+		t.Helper()
+		w := &world{played: map[string]int{}, end: func(string, bool) Score { return Score{true, 9} }}
+		j := NewJudge(w.play, c, 2)
+		cs := make([]Candidate, n)
+		for i := range cs {
+			cs[i] = candidate(t, "Good", f, g)
+			cs[i].Source = source
+		}
+		vs, err := j.Judge(t.Context(), skill.Bank{}, cs, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return vs, j
+	}
+	drawn := func(v Verdict) (ids []string) {
+		for _, p := range v.Pairs {
+			ids = append(ids, p.Task)
+		}
+		return ids
+	}
+	c := config()
+	c.Tasks, c.Independent, c.Replay, c.Fixed = 3, true, true, true
+	first, j := judge(c, 1, "source", 2)
+	if j.Played != 2*2*3 || j.Reused != 0 {
+		t.Errorf("two equal candidates: %d episodes played, %d reused; want 12 and none", j.Played, j.Reused)
+	}
+	seeds := map[episode.Seed]bool{}
+	for _, v := range first {
+		for _, p := range v.Pairs {
+			seeds[p.Seed], seeds[p.Other] = true, true
+		}
+	}
+	if len(seeds) != 12 || seeds[0] {
+		t.Errorf("%d seeds in 12 plays, want one of its own for each", len(seeds))
+	}
+	second, _ := judge(c, 2, "source", 1)
+	other, _ := judge(c, 1, "another source", 1)
+	if diff := cmp.Diff(drawn(first[0]), drawn(second[0])); diff != "" {
+		t.Errorf("the probes changed from one iteration to the next:\n%s", diff)
+	}
+	if cmp.Equal(drawn(first[0]), drawn(other[0])) {
+		t.Error("two sources have the same probes: choose other names for them")
+	}
+	for _, id := range drawn(other[0]) {
+		if id > "h" {
+			t.Errorf("probe %s is of another family", id)
+		}
+	}
+	if v, j := judge(config(), 1, "source", 2); j.Played != 4 || v[0].Pairs[0].Other != 0 {
+		t.Errorf("without the switches: %d episodes, %+v", j.Played, v[0].Pairs[0])
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for _, change := range []func(c *Config){
+		func(c *Config) { c.Tasks = 0 }, func(c *Config) { c.Candidates = -1 }, func(c *Config) { c.Stop = 1 },
+		func(c *Config) { c.Stop = math.NaN() }, func(c *Config) { c.Alpha = -1 },
+	} {
+		c := Default()
+		change(&c)
+		if c.Validate() == nil {
+			t.Errorf("%+v passes", c)
+		}
+	}
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVerdictsDoNotDependOnWorkers(t *testing.T) {
 	list := tasks("f", "a", "b", "c", "d", "e", "g")
 	var want []Verdict
+	c := config()
+	c.Tasks, c.Stop = 6, 3.5
 	for _, workers := range []int{1, 2, 8} {
 		w := &world{played: map[string]int{}, end: func(task string, has bool) Score { return Score{has || task > "c", int(task[0]) % 20} }}
-		got, err := NewJudge(w.play, config(), workers).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list), candidate(t, "Null", list)}, 3)
+		got, err := NewJudge(w.play, c, workers).Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list), candidate(t, "Null", list)}, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,6 +74,7 @@ func (t *Trainer) judge(ctx context.Context, p *rollout.Player, s *state, r *Rep
 			if !ok {
 				continue
 			}
+			c.Source = tr.Task.ID
 			candidates = append(candidates, c)
 			r.Judgements = append(r.Judgements, Judgement{Group: g, Member: m, Edit: tr.Review.Edit})
 		}
@@ -101,7 +102,9 @@ func (t *Trainer) gate(ctx context.Context, p *rollout.Player, s *state, r *Repo
 		return nil
 	}
 	cfg := t.Config.Probe
-	cfg.Horizon, cfg.Tasks, cfg.Candidates = t.Suite.Guide().Horizon, t.Config.Gate.Tasks, 0
+	// Evidence is paired and takes every pair, however edits are rewarded.
+	cfg.Horizon, cfg.Tasks, cfg.Candidates, cfg.Stop = t.Suite.Guide().Horizon, t.Config.Gate.Tasks, 0, 0
+	cfg.Independent, cfg.Replay, cfg.Fixed = false, false, false
 	judge := probe.NewJudge(play(p), cfg, t.Workers)
 	panel := byFamily(t.Panels.Gate)
 	var candidates []probe.Candidate

@@ -34,6 +34,22 @@ func (m mean) sd(to map[string]float64, key string) {
 	}
 }
 
+// correlation is that of pairs of numbers (Pearson's r).
+type correlation struct{ n, x, y, xx, yy, xy float64 }
+
+func (c *correlation) add(x, y float64) {
+	c.n, c.x, c.y = c.n+1, c.x+x, c.y+y
+	c.xx, c.yy, c.xy = c.xx+x*x, c.yy+y*y, c.xy+x*y
+}
+
+// put writes it; nothing for fewer than two pairs, or where one of the numbers is always the same.
+func (c correlation) put(to map[string]float64, key string) {
+	x, y := c.n*c.xx-c.x*c.x, c.n*c.yy-c.y*c.y
+	if c.n > 1 && x > 1e-9 && y > 1e-9 {
+		to[key] = (c.n*c.xy - c.x*c.y) / math.Sqrt(x*y)
+	}
+}
+
 // warmTally gathers what the updates of a warm-start round did.
 type warmTally struct {
 	demos, won, cut, tokens, trained int
@@ -174,13 +190,16 @@ func rolloutMetrics(m map[string]float64, groups []episode.Group) {
 // probeMetrics describes the verdicts of an iteration.
 func probeMetrics(m map[string]float64, vs []probe.Verdict, j *probe.Judge) {
 	var utility, delta mean
-	var wins, losses, measured, hidden, won, lost int
+	var wins, losses, measured, hidden, won, lost, unplayed int
+	var pairs correlation
 	for _, v := range vs {
 		hidden += v.Hidden
+		unplayed += v.Unplayed
 		if !v.Measured {
 			continue
 		}
 		for _, p := range v.Pairs {
+			pairs.add(j.Value(p.Before), j.Value(p.After))
 			switch {
 			case p.After.Success && !p.Before.Success:
 				won++
@@ -198,7 +217,12 @@ func probeMetrics(m map[string]float64, vs []probe.Verdict, j *probe.Judge) {
 	m["probe/measured"] = float64(measured)
 	m["probe/played"] = float64(j.Played)
 	m["probe/reused"] = float64(j.Reused)
+	m["probe/unplayed"] = float64(unplayed)
 	m["probe/hidden"] = float64(hidden)
+	pairs.put(m, "probe/pair_correlation")
+	if len(vs) > 0 {
+		m["probe/measured_share"] = float64(measured) / float64(len(vs))
+	}
 	m["probe/flips_won"] = float64(won)
 	m["probe/flips_lost"] = float64(lost)
 	m["probe/wins"] = float64(wins)

@@ -113,10 +113,10 @@ func preset(world, name string) (runConfig, error) {
 	switch name {
 	case "default":
 	case "paper": // signed utility, win weight 0.3, no edit cost; the KL term of the published scripts
-		c.Train.Probe.EditCost = 0
+		c.Train.Probe.EditCost, c.Train.Probe.Stop = 0, 0
 		c.Train.Learn.KL = 0.01
 	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
-		c.Train.Probe.EditCost, c.Train.Probe.Alpha, c.Train.Probe.ClipAtZero = 0, 0.2, true
+		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.2, Efficiency: 1, ClipAtZero: true, Independent: true, Replay: true, Fixed: true}
 		c.Train.Gate.Rule = probe.Never
 		c.Train.Learn.KL, c.Train.Learn.Aggregation = 0.01, grpo.RowMix
 		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
