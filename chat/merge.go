@@ -44,10 +44,16 @@ func (t *Tokenizer) appendMerged(ids []int32, piece string) []int32 {
 	}()
 	m.symbols, m.sites = m.symbols[:0], m.sites[:0]
 	for i := range len(piece) {
-		m.symbols = append(m.symbols, symbol{t.byteIDs[piece[i]], int32(i) - 1, int32(i) + 1})
+		if id := t.byteIDs[piece[i]]; id != noToken {
+			at := int32(len(m.symbols))
+			m.symbols = append(m.symbols, symbol{id, at - 1, at + 1})
+		}
 	}
-	m.symbols[len(piece)-1].next = -1
-	for i := range len(piece) - 1 {
+	if len(m.symbols) == 0 {
+		return ids
+	}
+	m.symbols[len(m.symbols)-1].next = -1
+	for i := range m.symbols {
 		m.look(t, int32(i))
 	}
 	for len(m.sites) > 0 {

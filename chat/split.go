@@ -16,6 +16,9 @@ const (
 	Llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
+// digitPattern is what Digits isolates.
+const digitPattern = `\p{N}`
+
 // cutter returns where the piece of s that starts at byte at ends; more than at, which is less than len(s).
 type cutter func(s string, at int) int
 
@@ -29,6 +32,8 @@ func cutterFor(pattern string) (cutter, error) {
 		return modern{digits: 1}.cut, nil
 	case Llama3Pattern:
 		return modern{digits: 3}.cut, nil
+	case digitPattern:
+		return cutDigits, nil
 	}
 	if e, ok := parseEntities(pattern); ok {
 		return e.cut, nil
@@ -158,6 +163,20 @@ func run(s string, i int, c class) int {
 		}
 		i += w
 	}
+}
+
+// cutDigits matches digitPattern.
+func cutDigits(s string, at int) int {
+	c, w := classOf(s, at)
+	i := at + w
+	for c != number && i < len(s) {
+		d, w := classOf(s, i)
+		if d == number {
+			break
+		}
+		i += w
+	}
+	return i
 }
 
 // cutGPT2 matches GPT2Pattern.

@@ -26,7 +26,7 @@ type Tokenizer struct {
 	ids      map[string]int32
 	added    []added // sorted by id
 	addedIDs map[string]int32
-	byteIDs  [256]int32
+	byteIDs  [256]int32 // noToken where the vocabulary lacks the byte
 	merges   []pair // by rank
 	rules    map[pair]rule
 	cuts     []cutter
@@ -36,6 +36,9 @@ type Tokenizer struct {
 	finders  [2]finder // of added tokens, before and after normalisation
 	cache    *pieceCache
 }
+
+// noToken stands for a byte that no token is of: such a byte of a text is left out, as Hugging Face does.
+const noToken = -1
 
 // kind says where a token comes from.
 type kind uint8
@@ -147,14 +150,26 @@ func (t *Tokenizer) setTokens(d definition) error {
 	if len(t.ids) != len(d.tokens) {
 		return errors.New("two ids share a token")
 	}
-	for b := range 256 {
-		id, ok := t.ids[string([]byte{byte(b)})]
-		if !ok {
-			return fmt.Errorf("the vocabulary has no token for byte %#02x: only complete byte alphabets are supported", b)
-		}
-		t.byteIDs[b] = id
+	if err := t.setBytes(d.file.model.UnkToken); err != nil {
+		return err
 	}
 	return t.setAdded(d.added)
+}
+
+// setBytes finds the token of each byte.
+func (t *Tokenizer) setBytes(unknown *string) error {
+	for b := range 256 {
+		id, ok := t.ids[string([]byte{byte(b)})]
+		switch {
+		case ok:
+			t.byteIDs[b] = id
+		case unknown != nil:
+			return fmt.Errorf("the vocabulary has no token for byte %#02x, and model.unk_token %q in its place is not supported", b, *unknown)
+		default:
+			t.byteIDs[b] = noToken
+		}
+	}
+	return nil
 }
 
 // setAdded enters the added tokens.
@@ -230,7 +245,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 }
 
 // Encode returns the ids of text. No part of it becomes an added token, whatever it says. Without a normaliser, Decode
-// gives back every text, valid UTF-8 or not.
+// gives back every text, valid UTF-8 or not, but for bytes that the vocabulary lacks.
 func (t *Tokenizer) Encode(text string) []int32 {
 	return t.appendPlain(nil, t.normal(text))
 }
@@ -295,7 +310,7 @@ func pieces(s string, cuts []cutter, f func(piece string)) {
 
 // appendPiece encodes one piece.
 func (t *Tokenizer) appendPiece(ids []int32, piece string) []int32 {
-	if len(piece) == 1 {
+	if len(piece) == 1 && t.byteIDs[piece[0]] != noToken {
 		return append(ids, t.byteIDs[piece[0]])
 	}
 	if t.whole {

@@ -101,10 +101,10 @@ func FuzzEncode(f *testing.F) {
 			if s, g := addedIn(tok, ids); s+g != 0 {
 				t.Errorf("%s: Encode(%q) holds added tokens", stored[i], text)
 			}
-			if want := tok.normal(text); tok.Decode(ids) != want {
+			if want := known(tok, tok.normal(text)); tok.Decode(ids) != want {
 				t.Errorf("%s: Decode(Encode(%q)) = %q", stored[i], text, tok.Decode(ids))
 			}
-			if got := tok.Decode(tok.EncodeWithSpecial(text)); !tok.nfc && got != text {
+			if got := tok.Decode(tok.EncodeWithSpecial(text)); !tok.nfc && got != known(tok, text) {
 				t.Errorf("%s: Decode(EncodeWithSpecial(%q)) = %q", stored[i], text, got)
 			}
 			if want := slowEncode(tok, text); !slices.Equal(ids, want) {
@@ -112,6 +112,12 @@ func FuzzEncode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// known is text without the bytes that the vocabulary lacks.
+func known(tok *Tokenizer, text string) string {
+	b := []byte(text)
+	return string(slices.DeleteFunc(b, func(c byte) bool { return tok.byteIDs[c] == noToken }))
 }
 
 // slowEncode is byte-pair encoding as it is defined: apply the rule of lowest rank that fits, leftmost first.
@@ -123,8 +129,8 @@ func slowEncode(tok *Tokenizer, text string) []int32 {
 			return
 		}
 		var ids []int32
-		for i := range len(piece) {
-			ids = append(ids, tok.byteIDs[piece[i]])
+		for _, c := range []byte(known(tok, piece)) {
+			ids = append(ids, tok.byteIDs[c])
 		}
 		for {
 			at, best := -1, rule{}

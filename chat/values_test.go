@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/entity.json; run testdata/make_tokenizer_values.py afterwards")
 
 // stored are the tokenizers of testdata.
-var stored = []string{"gpt2", "qwen", "llama3", "common", "entity"}
+var stored = []string{"gpt2", "qwen", "llama3", "smollm", "common", "entity"}
 
 // values are what Hugging Face's tokenizers make of texts: testdata/values.json, by make_tokenizer_values.py.
 type values struct {

@@ -5,8 +5,8 @@ which writes entity.json with our own trainer:
 
     python make_tokenizer_values.py
 
-It reads corpus.txt and entity.json and writes gpt2.json, qwen.json and llama3.json (small tokenizers with the
-pre-tokenizers of those models, trained on corpus.txt), common.json (with patterns of our own, one after another) and
+It reads corpus.txt and entity.json and writes gpt2.json, qwen.json, llama3.json and smollm.json (small tokenizers with the
+pre-tokenizers of those models, trained on corpus.txt; the last one lacks some bytes, as SmolLM2's does), common.json (with patterns of our own, one after another) and
 values.json (texts, and their ids under each tokenizer).
 """
 
@@ -18,6 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 COMMON = [r"(?i:the|mug)| ?[A-Za-zé]+|\d+|\s+|[^\sA-Za-z\d]{1,2}", r"\n|[c-d]\D"]
+MISSING = "\u00c0\u00f1\u00ff\u010b\u00ce\u0133"  # bytes c0 f1 ff 0b ce 91, in the byte alphabet
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 TAGS = ["<think>", "</think>"]
 
@@ -56,16 +57,18 @@ def texts():
     return TEXTS + ["".join(rng.choice(POOL) for _ in range(rng.randrange(1, 30))) for _ in range(150)]
 
 
-def train(normalizer, patterns, ignore_merges, use_regex=False):
+def train(normalizer, patterns, ignore_merges, use_regex=False, digits=False, without=""):
     tok = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     tok.normalizer = normalizer
     level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=use_regex)
     splits = [pre_tokenizers.Split(Regex(p), "isolated") for p in patterns]
+    if digits:
+        splits.append(pre_tokenizers.Digits(individual_digits=True))
     tok.pre_tokenizer = pre_tokenizers.Sequence(splits + [level]) if splits else level
     tok.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=700, min_frequency=2, special_tokens=SPECIAL,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+        initial_alphabet=[c for c in pre_tokenizers.ByteLevel.alphabet() if c not in without], show_progress=False)
     with open("corpus.txt", encoding="utf-8", newline="") as f:
         paragraphs = f.read().split("\n\n")
     # this trainer does not cut texts at special tokens, ours does
@@ -90,6 +93,7 @@ def main():
         "gpt2": train(None, [], False, use_regex=True),
         "qwen": train(normalizers.NFC(), [QWEN], False),
         "llama3": train(None, [LLAMA3], True),
+        "smollm": train(None, [], False, use_regex=True, digits=True, without=MISSING),
         "common": train(None, COMMON, False, use_regex=True),
     }
     for name, tok in toks.items():

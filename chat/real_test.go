@@ -1,0 +1,77 @@
+package chat
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// realTokenizer reads the tokenizer of a released model that testdata/real_tokenizers.py fetched.
+func realTokenizer(t testing.TB, name string) (*Tokenizer, []byte) {
+	t.Helper()
+	dir := os.Getenv("SKILLMASTER_TOKENIZERS")
+	if dir == "" {
+		dir = filepath.Join("..", "bin", "tokenizers")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, name, "tokenizer.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("NOT TESTED on the tokenizer of %s (fetch it: make tokenizers)", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Load(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok, data
+}
+
+// TestRealTokenizers: with the tokenizers of released models, ids are those of Hugging Face's tokenizers, which
+// testdata/real.json holds.
+func TestRealTokenizers(t *testing.T) {
+	var v struct {
+		Texts      []string `json:"texts"`
+		Tokenizers map[string]struct {
+			SHA256  string    `json:"sha256"`
+			Size    int       `json:"size"`
+			Special [][]int32 `json:"special"`
+		} `json:"tokenizers"`
+	}
+	if err := json.Unmarshal(readTestdata(t, "real.json"), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Tokenizers) != 5 {
+		t.Fatalf("values of %d tokenizers, want 5", len(v.Tokenizers))
+	}
+	for name, want := range v.Tokenizers {
+		t.Run(name, func(t *testing.T) {
+			tok, data := realTokenizer(t, name)
+			if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want.SHA256 {
+				t.Fatalf("the file has the hash %x, the values are of %s", sum, want.SHA256)
+			}
+			if got := tok.VocabSize(); got != want.Size {
+				t.Errorf("%d tokens, want %d", got, want.Size)
+			}
+			for i, text := range v.Texts {
+				if got := tok.EncodeWithSpecial(text); !slices.Equal(got, want.Special[i]) {
+					t.Errorf("%q:\n got %q\nwant %q", text, split(tok, got), split(tok, want.Special[i]))
+				}
+				if got := tok.Encode(text); tok.Decode(got) != known(tok, tok.normal(text)) {
+					t.Errorf("Decode(Encode(%q)) = %q", text, tok.Decode(got))
+				}
+			}
+			again, err := Load(bytes.NewReader(save(t, tok)))
+			if err != nil || again.VocabSize() != want.Size {
+				t.Errorf("saved and loaded: %v", err)
+			}
+		})
+	}
+}
