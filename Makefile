@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers results-method
 
 check: format vet lint test
 
@@ -67,3 +67,9 @@ PYTHON ?= python3
 tokenizers:
 	$(PYTHON) chat/testdata/real_tokenizers.py fetch bin/tokenizers
 	go test -run RealTokenizers -v ./chat
+
+# The method against its ablations, three seeds: hours. It can be stopped and goes on where it was; docs/results.md comes last.
+results-method: build
+	@mkdir -p runs
+	bin/skillmaster bench method --dir runs/method > runs/results.md
+	mv runs/results.md docs/results.md

@@ -64,6 +64,9 @@ func (p Prices) Review(t episode.Trajectory, v probe.Verdict) (value float64, me
 	case skill.Kept, skill.Retired:
 		return p.Call, true
 	case skill.Added, skill.Updated:
+		if p.Utility == 0 {
+			return p.Call, true // what the verdict says is not asked
+		}
 		return p.Call + p.Utility*v.Utility, v.Measured
 	case skill.Unchanged, skill.Duplicate:
 		return p.Idle, true

@@ -13,6 +13,7 @@ type benchCmd struct {
 	Env    benchEnvCmd    `cmd:"" help:"Steps and resets a second of a world, and what an episode costs in memory."`
 	Engine benchEngineCmd `cmd:"" help:"Tokens a second of the embedded transformer, training and sampling."`
 	Expert benchExpertCmd `cmd:"" help:"How many games the experts win, and in how many steps."`
+	Method benchMethodCmd `cmd:"" help:"The method against its ablations: trains, plays and compares; hours."`
 	Probe  benchProbeCmd  `cmd:"" help:"What a probe says of an edit whose effect is known: bias, noise, cost."`
 }
 

@@ -25,6 +25,7 @@ type trainCmd struct {
 	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,shop,alfworld,webshop"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Preset      string   `help:"Settings to start from: default, paper, release, smoke or pretrained." default:"default"`
+	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero. Laid over the preset." placeholder:"NAME"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
 	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
 	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
@@ -44,7 +45,7 @@ Examples:
   skillmaster train
   skillmaster train --env alfworld --data ../shared/data --run runs/first
   skillmaster train --run runs/first --resume
-  skillmaster train --preset smoke --set train.learn.variant=joint
+  skillmaster train --ablation joint --warm-from runs/first
   skillmaster train --preset pretrained --set model.pretrained=DIR`
 }
 
@@ -114,6 +115,7 @@ func (c *trainCmd) checkResume() error {
 		given bool
 	}{
 		{"preset", c.Preset != "default"},
+		{"ablation", len(c.Ablation) > 0},
 		{"config", c.Config != ""},
 		{"set", len(c.Set) > 0},
 		{"seed", c.Seed != nil},
@@ -134,6 +136,11 @@ func (c *trainCmd) config() (runConfig, error) {
 	cfg, err := preset(c.Env, c.Preset)
 	if err != nil {
 		return cfg, err
+	}
+	for _, name := range c.Ablation {
+		if err := cfg.ablate(name); err != nil {
+			return cfg, err
+		}
 	}
 	if c.Config != "" {
 		if err := cfg.load(c.Config); err != nil {
