@@ -106,9 +106,9 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Warm.Updates = 9000
 		c.Train.Iterations = 120
 	case madeShop: // pages of ten products are long, and a search repeats much of the instruction
-		c.Model.Context, c.Train.Rollout.ActionTokens = 2048, 48
+		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 2560, 2048, 64
 	case realShop:
-		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 48
+		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 64
 	}
 	switch name {
 	case "default":

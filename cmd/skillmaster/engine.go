@@ -101,7 +101,7 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*ch
 	}
 	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
 		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
-		Pattern: chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(w.panels.Warm.Tasks)...),
+		Pattern: pattern(cfg.World, corpus, w.panels.Warm.Tasks),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("train a tokenizer: %w", err)
@@ -112,6 +112,26 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*ch
 	}
 	return tok, run.KeepDocument(ctx, "tokenizer.json", file.Bytes())
 }
+
+// pattern cuts the text of a world into pieces that no token crosses.
+func pattern(c worldConfig, corpus []string, tasks []episode.Task) string {
+	switch c.Name {
+	case madeShop, realShop:
+		return shopPattern
+	default:
+		return chat.EntityPattern(slices.Values(corpus), 5, train.GoalWords(tasks)...)
+	}
+}
+
+// shopPattern keeps apart ids of products, words, whole dollars (so that two tokens compare amounts) and their cents, so that an
+// id or a value is the same tokens on a page and in an action; what frames them on every page and in every action is one
+// piece.
+const shopPattern = `(?:click|search)\[|` +
+	`Instruction: Find me|, and price lower than| dollars\n'Search'|` +
+	`'Back to Search'(?: \[SEP\] '< Prev')?(?: \[SEP\] ')?|Page |\(Total results: |\)' \[SEP\] (?:'< Prev' \[SEP\] )?'Next >'(?: \[SEP\] ')?|` +
+	`' \[SEP\] 'Price: \$|' \[SEP\] 'Rating: N\.A\.' \[SEP\] 'Description' \[SEP\] 'Features' \[SEP\] 'Reviews' \[SEP\] 'Buy Now'|' \[SEP\] '\$?|` +
+	`Thank you for shopping with us! .* \[SEP\] Purchased \[SEP\] asin \[SEP\] | \[SEP\] options \[SEP\] |\} \[SEP\] attrs .*, max 1\.0\) \[SEP\] | \[SEP\] Reward Details \[SEP\] None|` +
+	`B0[0-9A-Z]{8}| ?[A-Za-z]+| ?[0-9]{1,3}|\.[0-9]{1,2}|\n+`
 
 // newLearner makes the model that the settings describe, and its learner.
 func newLearner(ctx context.Context, cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {

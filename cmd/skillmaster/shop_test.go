@@ -6,9 +6,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"skillmaster/env"
+	"skillmaster/env/webshop"
 	"skillmaster/episode"
+	"skillmaster/policy"
+	"skillmaster/probe"
+	"skillmaster/rollout"
+	"skillmaster/skill"
 )
 
 // A generated shop's panels share no task, those that are learned on share no product, and demonstrations come from
@@ -45,7 +52,7 @@ func TestShopPanels(t *testing.T) {
 	if _, _, err := openWorld(t.Context(), few, ""); err == nil || !strings.Contains(err.Error(), "so few goals") {
 		t.Errorf("a shop with nothing to train on: %v", err)
 	}
-	for _, wrong := range []worldConfig{{Name: madeShop, Full: true}, {Name: household, Human: true}, {Name: realShop, House: 1}, {Name: madeShop, Custom: 0.5}} {
+	for _, wrong := range []worldConfig{{Name: madeShop, Full: true}, {Name: household, Human: true}, {Name: realShop, House: 1}, {Name: madeShop, Custom: 0.5}, {Name: household, Shop: shopConfig{AnyGoal: true}}} {
 		if err := wrong.validate(); err == nil {
 			t.Errorf("%+v is let through", wrong)
 		}
@@ -82,5 +89,105 @@ func TestDataShop(t *testing.T) {
 	}
 	if _, errs, code := run("play", "--env", realShop, "--data", t.TempDir()); code != exitFailed || !strings.Contains(errs, "items_shuffle_1000.json") {
 		t.Errorf("no shop: %d, %q", code, errs)
+	}
+}
+
+// watched notes which goals its visits were for.
+type watched struct {
+	*webshop.Suite
+	mu     sync.Mutex
+	goals  map[string]string // of the visits, by the goal that was asked for
+	opened int
+}
+
+func (w *watched) Open(ctx context.Context, t episode.Task, s episode.Seed) (env.Env, episode.Observation, error) {
+	e, o, err := w.Suite.Open(ctx, t, s)
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.opened++
+		w.goals[t.Goal] = e.(*webshop.Env).Session().Goal().Instruction
+	}
+	return e, o, err
+}
+
+// textless renders nothing: the expert needs no ids.
+type textless struct{}
+
+func (textless) Prompt(policy.Request) ([]int32, error) { return []int32{0}, nil }
+func (textless) Encode(string) []int32                  { return []int32{0} }
+
+// Probes of an edit play the goals that were chosen for it, and tell advice that helps from advice that
+// harms. Where goals are drawn whatever is asked for, as in the training wrapper, they play others.
+func TestProbesPlayTheChosenGoals(t *testing.T) {
+	for _, anyGoal := range []bool{false, true} {
+		c := defaultWorld(madeShop)
+		c.Sizes, c.Shop.AnyGoal = map[string]int{"products": 1000}, anyGoal
+		suite, p, err := openWorld(t.Context(), c, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shop := suite.(*webshop.Suite)
+		w := &watched{Suite: shop, goals: map[string]string{}}
+		demo := rollout.Demonstrator{Suite: w, Coach: shop, Renderer: textless{}, Config: rollout.DefaultConfig(), Knowledge: env.Sees}
+		cfg := probe.Default()
+		cfg.Horizon = suite.Guide().Horizon
+		judge := probe.NewJudge(func(ctx context.Context, a probe.Arm) (episode.Trajectory, error) {
+			return demo.Play(ctx, rollout.Start{Task: a.Task, Bank: a.Bank, Must: a.Must, Seed: a.Seed})
+		}, cfg, 4)
+		utility, measured := map[bool]float64{}, 0
+		for i, task := range p.Probe.Tasks {
+			if i%3 > 0 {
+				continue
+			}
+			for _, helpful := range []bool{true, false} {
+				advice, ok := shop.Advice(task, helpful, episode.Seed(i).Rand())
+				if !ok {
+					continue
+				}
+				bank, outcome := skill.Bank{}.Apply(skill.Edit{
+					Op: skill.Propose, Category: advice.Category, Title: advice.Title, Principle: advice.Principle, When: advice.When,
+				}, skill.Permission{Category: task.Category})
+				if outcome != skill.Added {
+					t.Fatalf("%+v: %v", advice, outcome)
+				}
+				same := slices.DeleteFunc(slices.Clone(p.Probe.Tasks), func(o episode.Task) bool { return o.Goal != task.Goal })
+				vs, err := judge.Judge(t.Context(), skill.Bank{}, []probe.Candidate{{Bank: bank, Skill: bank.Skills()[0].ID, Tasks: [][]episode.Task{same}}}, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, pair := range vs[0].Pairs {
+					if !slices.ContainsFunc(same, func(o episode.Task) bool { return o.ID == pair.Task }) {
+						t.Errorf("the edit about %s was probed on %s", task.ID, pair.Task)
+					}
+				}
+				if vs[0].Measured {
+					measured++
+					utility[helpful] += vs[0].Utility
+				}
+			}
+		}
+		other := 0
+		for asked, played := range w.goals {
+			if asked != played {
+				other++
+			}
+		}
+		if measured < 20 || w.opened < 40 {
+			t.Fatalf("%d edits measured in %d visits", measured, w.opened)
+		}
+		if anyGoal {
+			if other < len(w.goals)/2 {
+				t.Errorf("of %d goals that were to be drawn %d are others than asked for", len(w.goals), other)
+			}
+			continue
+		}
+		t.Logf("%d edits: utilities sum to %.2f where advice helps, to %.2f where it does not", measured, utility[true], utility[false])
+		if other > 0 {
+			t.Errorf("%d of %d goals are not those that were chosen", other, len(w.goals))
+		}
+		if utility[true] <= 0 || utility[false] >= utility[true] {
+			t.Errorf("utilities sum to %.2f where advice helps, to %.2f where it does not", utility[true], utility[false])
+		}
 	}
 }

@@ -28,7 +28,27 @@ type worldConfig struct {
 	Human      bool           `json:"human"`      // webshop, shop: goals that people wrote, or are worded so
 	Full       bool           `json:"full"`       // webshop: the catalogue of 1.18 million products
 	House      uint64         `json:"house"`      // household: which house, if it has customs; shop: which shop
-	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of the one of the warm start (shop)
+	Shop       shopConfig     `json:"shop"`       // webshop, shop: how they are played
+	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of those of the warm start (shop)
+}
+
+// shopConfig says how a shop is played. See webshop.Options and webshop.GoalOptions.
+type shopConfig struct {
+	Show       webshop.Show  `json:"show"`       // parts, as the training wrapper shows pages; line or rich, as the original does
+	Pay        webshop.Pay   `json:"pay"`        // strict: all for a score of exactly 1; shaped: the score's share
+	Order      webshop.Order `json:"order"`      // of goals: constant, or seeded, as in the training wrapper
+	Seed       int64         `json:"seed"`       // of hidden prices and price bounds, and of a seeded order
+	Attributes bool          `json:"attributes"` // products have a page of their attributes
+	AnyGoal    bool          `json:"any_goal"`   // goals are drawn, whatever a task asks for, as in the training wrapper
+	NextVisit  bool          `json:"next_visit"` // the receipt lists what can be done in the next visit, as in the training wrapper
+}
+
+func (c shopConfig) options() webshop.Options {
+	return webshop.Options{Show: c.Show, Pay: c.Pay, Attributes: c.Attributes, AnyGoal: c.AnyGoal, NextVisit: c.NextVisit}
+}
+
+func (c worldConfig) goals() webshop.GoalOptions {
+	return webshop.GoalOptions{Human: c.Human, Seed: c.Shop.Seed, Order: c.Shop.Order}
 }
 
 func defaultWorld(name string) worldConfig {
@@ -39,9 +59,11 @@ func defaultWorld(name string) worldConfig {
 	case household:
 		c.Custom, c.House = 0.8, 1
 		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 384, "report": 384}
+	case realShop:
+		c.Shop.Show = webshop.Parts
 	case madeShop:
-		c.House = 1
-		c.Sizes = map[string]int{"products": 3000, "warm": 3000}
+		c.House, c.Shop.Show = 1, webshop.Parts
+		c.Sizes = map[string]int{"products": 1000, "warm": 4000}
 	}
 	return c
 }
@@ -68,6 +90,9 @@ func (c worldConfig) validate() error {
 	}
 	if c.Full && c.Name != realShop || c.Human && c.Name != realShop && c.Name != madeShop {
 		return fmt.Errorf("world.full is for --env %s, world.human for %s and %s: leave them out (false)", realShop, realShop, madeShop)
+	}
+	if c.Shop != (shopConfig{}) && c.Name != realShop && c.Name != madeShop {
+		return fmt.Errorf("world.shop is for --env %s and %s: leave it out", realShop, madeShop)
 	}
 	known := defaultWorld(c.Name).Sizes
 	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
@@ -113,7 +138,6 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 // openShop opens the shop of 1,000 products, or a generated one. Pages do not say the task again and again: the policy
 // has it before its eyes.
 func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, error) {
-	o := webshop.Options{Show: webshop.Parts}
 	if c.Name == realShop {
 		size, load := webshop.Small, webshop.LoadOptions{}
 		if c.Full {
@@ -123,25 +147,29 @@ func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, 
 		if err != nil {
 			return nil, err
 		}
-		shop, err := webshop.NewShop(catalogue, webshop.GoalOptions{Human: c.Human})
+		shop, err := webshop.NewShop(catalogue, c.goals())
 		if err != nil {
 			return nil, err
 		}
-		return webshop.NewSuite(shop, o), nil
+		return webshop.NewSuite(shop, c.Shop.options()), nil
 	}
-	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"], c.Human)
+	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"], c.goals())
 	if err != nil {
 		return nil, err
 	}
-	if c.Sizes["warm"] == 0 {
-		return webshop.NewSuite(shop, o), nil
+	// Demonstrations come from other shops, each at most as large: what this one's makers are known for is what there is to
+	// learn.
+	var others []*webshop.Shop
+	size := shop.Len()
+	for left := c.Sizes["warm"]; left > 0; left -= size {
+		seed := episode.Seed(c.House).Derive("shop of the warm start", uint64(len(others)))
+		other, err := makeShop(ctx, seed, min(left, size), c.goals())
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, other)
 	}
-	// Demonstrations come from another shop: what this one's makers are known for is what there is to learn.
-	other, err := makeShop(ctx, episode.Seed(c.House).Derive("shop of the warm start"), c.Sizes["warm"], c.Human)
-	if err != nil {
-		return nil, err
-	}
-	return webshop.NewSuite(shop, o).With(other), nil
+	return webshop.NewSuite(shop, c.Shop.options()).With(others...), nil
 }
 
 // fullIndex is where the index of the full catalogue is kept, since making it takes minutes; "" if there is no such place.
@@ -159,12 +187,12 @@ func fullIndex(data string) string {
 	return filepath.Join(dir, fmt.Sprintf("webshop-%x.index", hash[:8]))
 }
 
-func makeShop(ctx context.Context, seed episode.Seed, products int, human bool) (*webshop.Shop, error) {
+func makeShop(ctx context.Context, seed episode.Seed, products int, o webshop.GoalOptions) (*webshop.Shop, error) {
 	c, err := webshop.Generate(ctx, webshop.GenerateOptions{Seed: seed, Products: products})
 	if err != nil {
 		return nil, err
 	}
-	return webshop.NewShop(c, webshop.GoalOptions{Human: human})
+	return webshop.NewShop(c, o)
 }
 
 // openGames opens one of the worlds that are a household.

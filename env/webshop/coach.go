@@ -48,7 +48,7 @@ func (k knower) Next() (episode.Action, bool) {
 		return k.turnTo()
 	case itemPage:
 		if int(v.product) != v.goal.Product {
-			return clickOn(toPrevious), true
+			return press(toPrevious), true
 		}
 		for _, o := range v.goal.Options {
 			if matchOptions([]GoalOption{o}, v.chosen) == 0 {
@@ -57,9 +57,9 @@ func (k knower) Next() (episode.Action, bool) {
 				}
 			}
 		}
-		return clickOn(buy), true
+		return press(buy), true
 	case descriptionPage, featuresPage, reviewsPage:
-		return clickOn(toPrevious), true
+		return press(toPrevious), true
 	case donePage:
 		return "", false
 	default:
@@ -68,6 +68,9 @@ func (k knower) Next() (episode.Action, bool) {
 }
 
 func clickOn(name string) episode.Action { return episode.Action("click[" + name + "]") }
+
+// press clicks on a button by the name that the page shows.
+func press(button string) episode.Action { return clickOn(asShown[button]) }
 
 // valueFor is a value of a product that serves a goal's option: the very one, else one that is like it.
 func (p *Product) valueFor(o GoalOption) (string, bool) {
@@ -108,11 +111,11 @@ func (k knower) turnTo() (episode.Action, bool) {
 	}
 	switch page := i/perPage + 1; {
 	case page > v.number:
-		return clickOn(toNext), true
+		return press(toNext), true
 	case page < v.number:
-		return clickOn(toPrevious), true
+		return press(toPrevious), true
 	default:
-		return clickOn(v.shop.lowASINs[v.hits[i]]), true
+		return clickOn(v.shop.products[v.hits[i]].ASIN), true
 	}
 }
 
@@ -160,6 +163,10 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 	if err != nil {
 		return skill.Skill{}, false
 	}
+	_, sold, err := cutVariation(t.ID)
+	if err != nil {
+		return skill.Skill{}, false
+	}
 	p := &s.shop.products[g.Product]
 	var hints []hint
 	for _, i := range r.Perm(len(g.Attributes)) {
@@ -170,7 +177,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 		}
 	}
 	if helpful {
-		hints = env.Shortening(hints, func(h []hint) int { return s.visitLength(g, h) })
+		hints = env.Shortening(hints, func(h []hint) int { return s.visitLength(g, sold, h) })
 	}
 	if len(hints) == 0 {
 		return skill.Skill{}, false
@@ -195,8 +202,8 @@ func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string
 
 // visitLength is the number of steps in which the expert that Sees wins with these hints; one more than the limit if it
 // does not.
-func (s *Suite) visitLength(g Goal, hints []hint) int {
-	e := &Env{suite: s, visit: s.shop.NewSession(g, 0), left: s.o.StepLimit}
+func (s *Suite) visitLength(g Goal, a away, hints []hint) int {
+	e := s.enter(g, a, 0)
 	x := newShopper(g.Instruction, s.o, s.shop.queries(), nil, nil)
 	x.hints = hints
 	for n := range s.o.StepLimit {

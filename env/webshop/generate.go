@@ -287,12 +287,13 @@ func (m *maker) add(d draft) {
 	m.products = append(m.products, p)
 }
 
+// asin makes an ASIN of syllables, for few tokens.
 func (m *maker) asin() string {
-	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	const consonants, vowels = "BCDFGHKLMNPRSTVZ", "AEIOU"
 	for {
 		b := []byte("B0")
-		for range 8 {
-			b = append(b, letters[m.r.IntN(len(letters))])
+		for range 4 {
+			b = append(b, consonants[m.r.IntN(len(consonants))], vowels[m.r.IntN(len(vowels))])
 		}
 		if a := string(b); !m.taken[a] {
 			m.taken[a] = true
@@ -317,22 +318,14 @@ func (w *words) title(p *Product) int {
 		n = 1 + w.r.IntN(len(w.attributes)-1)
 		switch a := w.attributes[n]; a.place {
 		case before:
-			p.Title += ", " + capitals(a.phrase)
+			p.Title += ", " + a.phrase
 		case with:
-			p.Title += " with " + capitals(a.phrase)
+			p.Title += " with " + a.phrase
 		case suited:
-			p.Title += " for " + capitals(a.phrase)
+			p.Title += " for " + a.phrase
 		}
 	}
 	return n
-}
-
-func capitals(phrase string) string {
-	out := strings.Fields(phrase)
-	for i, w := range out {
-		out[i] = strings.ToUpper(w[:1]) + w[1:]
-	}
-	return strings.Join(out, " ")
 }
 
 // nouns are those of the title: names, what the product is called, and the last word of an attribute that is a thing.

@@ -6,6 +6,9 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
+
+	"skillmaster/episode"
 )
 
 // Order says how the goals are put in order.
@@ -22,6 +25,12 @@ const (
 )
 
 func (o Order) String() string { return nameOf(o, "order", "constant", "seeded") }
+
+// MarshalText implements encoding.TextMarshaler.
+func (o Order) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (o *Order) UnmarshalText(text []byte) error { return choose(o, text, Constant, Seeded) }
 
 // GoalOptions say which goals a shop has. The zero value has the synthetic ones in the constant order, with prices of
 // seed 0.
@@ -64,8 +73,9 @@ type Shop struct {
 	o      GoalOptions
 	prices []float64 // hidden, by product
 	goals  []goalRef
-	weight []float64 // of each goal of a product, by product; nil for human goals, which weigh 1
-	drawn  *twister  // behind the last draw
+	weight []float64        // of each goal of a product, by product; nil for human goals, which weigh 1
+	sums   func() []float64 // of the goals' weights, from 0; made when first asked for
+	drawn  *twister         // behind the last draw
 }
 
 // NewShop draws the prices and goals of a catalogue, in the order of the original: hidden prices, price bounds, order.
@@ -91,6 +101,9 @@ func NewShop(c *Catalogue, o GoalOptions) (*Shop, error) {
 		return nil, fmt.Errorf("there is no %s of goals", o.Order)
 	}
 	s.drawn.shuffle(len(s.goals), func(i, j int) { s.goals[i], s.goals[j] = s.goals[j], s.goals[i] })
+	s.sums = sync.OnceValue(func() []float64 {
+		return cumulative(len(s.goals), func(i int) float64 { return s.goalWeight(s.goals[i]) })
+	})
 	return s, nil
 }
 
@@ -254,6 +267,11 @@ func pick(sums []float64, r *twister) int {
 	u := r.uniform(0, sums[len(sums)-1])
 	i := sort.Search(len(sums), func(i int) bool { return sums[i] > u })
 	return min(i, len(sums)-2)
+}
+
+// draw draws a goal by weight.
+func (s *Shop) draw(seed episode.Seed) Goal {
+	return s.Goal(pick(s.sums(), pythonTwister(int64(seed>>1))))
 }
 
 // price is what a product costs in truth.

@@ -103,7 +103,7 @@ func (s *Session) parts() []part {
 		return ps
 	case donePage:
 		return s.receipt(ps)
-	case resultsPage, itemPage, descriptionPage, featuresPage, reviewsPage:
+	case resultsPage, itemPage, descriptionPage, featuresPage, reviewsPage, attributesPage:
 	default:
 		panic("no such page")
 	}
@@ -118,7 +118,11 @@ func (s *Session) parts() []part {
 	case itemPage:
 		ps = s.options(ps, p)
 		say(p.Title, "Price: "+s.shop.priceTexts[s.product], "Rating: N.A.")
-		press("Description", "Features", "Reviews", "Buy Now")
+		press("Description", "Features", "Reviews")
+		if s.attributes {
+			press("Attributes")
+		}
+		press("Buy Now")
 	case descriptionPage:
 		if !absent(p.Description) {
 			say(p.Description)
@@ -127,6 +131,17 @@ func (s *Session) parts() []part {
 		for _, f := range p.Bullets {
 			if f = " " + f; !absent(f) {
 				say(f)
+			}
+		}
+	case attributesPage:
+		for _, a := range p.Attributes {
+			if a = " " + a; !absent(a) {
+				say(a)
+			}
+		}
+		for _, text := range []string{p.Category, p.Query, p.Path} {
+			if !absent(text) {
+				say(text)
 			}
 		}
 	}

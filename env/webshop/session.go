@@ -17,6 +17,7 @@ const (
 	descriptionPage
 	featuresPage
 	reviewsPage
+	attributesPage
 	donePage
 )
 
@@ -24,10 +25,7 @@ const (
 // understand changes nothing, a search is possible everywhere, and nothing ends but by buying. It is not safe for
 // concurrent use.
 type Session struct {
-	shop *Shop
-	goal *Goal
-	seed episode.Seed // of random results
-
+	terms
 	at      page
 	query   string  // as it was searched, lower case
 	hits    []int32 // products found, shared with forks and never changed
@@ -38,9 +36,18 @@ type Session struct {
 	score   *Score       // of what was bought; nil before
 }
 
+// terms are what a visit does not change.
+type terms struct {
+	shop       *Shop
+	goal       *Goal
+	seed       episode.Seed // of random results
+	attributes bool         // products have a page of their attributes
+	away       away
+}
+
 // NewSession begins a visit. The seed settles what a search for random products finds.
 func (s *Shop) NewSession(g Goal, seed episode.Seed) *Session {
-	return &Session{shop: s, goal: &g, seed: seed}
+	return &Session{terms: terms{shop: s, goal: &g, seed: seed}}
 }
 
 // Goal is what the visit is for.
@@ -99,7 +106,7 @@ func parseAction(action string) (name, argument string, ok bool) {
 }
 
 func (s *Session) search(query string) {
-	s.query, s.hits = query, s.shop.find(query, s.seed)
+	s.query, s.hits = query, s.away.without(s.shop.find(query, s.seed), s.goal.Product)
 	s.at, s.number, s.product, s.chosen = resultsPage, 1, 0, nil
 }
 
@@ -111,12 +118,35 @@ const (
 	description = "description"
 	features    = "features"
 	reviews     = "reviews"
+	attributes  = "attributes"
 	buy         = "buy now"
 )
 
+// asShown are the names of buttons as pages show them. Case does not matter to a click.
+var asShown = map[string]string{
+	toSearch: "Back to Search", toNext: "Next >", toPrevious: "< Prev", description: "Description", features: "Features", reviews: "Reviews", attributes: "Attributes", buy: "Buy Now",
+}
+
+// shownNames lists what can be clicked as the page shows it, in the page's order.
+func (s *Session) shownNames() []string {
+	names := s.Clickables()
+	for i, n := range names {
+		if shown, button := asShown[n]; button {
+			names[i] = shown
+		}
+	}
+	if s.at == resultsPage {
+		products := s.onPage()
+		for i, p := range products {
+			names[len(names)-len(products)+i] = s.shop.products[p].ASIN
+		}
+	}
+	return names
+}
+
 func (s *Session) click(target string) bool {
 	if target == toSearch && s.at != indexPage && s.at != donePage {
-		*s = Session{shop: s.shop, goal: s.goal, seed: s.seed, score: s.score}
+		*s = Session{terms: s.terms, score: s.score}
 		return true
 	}
 	switch s.at {
@@ -126,7 +156,7 @@ func (s *Session) click(target string) bool {
 		return s.clickResults(target)
 	case itemPage:
 		return s.clickItem(target)
-	case descriptionPage, featuresPage, reviewsPage:
+	case descriptionPage, featuresPage, reviewsPage, attributesPage:
 		if target != toPrevious {
 			return false
 		}
@@ -170,6 +200,11 @@ func (s *Session) clickItem(target string) bool {
 		s.at = featuresPage
 	case reviews:
 		s.at = reviewsPage
+	case attributes:
+		if !s.attributes {
+			return s.choose(target)
+		}
+		s.at = attributesPage
 	case buy:
 		score := s.shop.Score(*s.goal, int(s.product), s.chosen)
 		s.at, s.score = donePage, &score
@@ -225,8 +260,8 @@ func (s *Session) Clickables() []string {
 		}
 		return c
 	case itemPage:
-		return s.shop.products[s.product].clickables()
-	case descriptionPage, featuresPage, reviewsPage:
+		return s.shop.products[s.product].clickables(s.attributes)
+	case descriptionPage, featuresPage, reviewsPage, attributesPage:
 		return []string{toSearch, toPrevious}
 	case donePage:
 		return []string{}
@@ -235,8 +270,11 @@ func (s *Session) Clickables() []string {
 	}
 }
 
-func (p *Product) clickables() []string {
+func (p *Product) clickables(withAttributes bool) []string {
 	c := []string{toSearch, toPrevious, description, features, reviews, buy}
+	if withAttributes {
+		c = slices.Insert(c, len(c)-1, attributes)
+	}
 	seen := make(map[string]bool, 16)
 	for _, name := range c {
 		seen[name] = true

@@ -30,7 +30,8 @@ type shopper struct {
 
 // wish is what an instruction asks for, as far as its words tell.
 type wish struct {
-	body    string   // what to search for: attributes and query
+	search  string   // what to search for: all but the price
+	body    string   // of it, attributes and query
 	terms   []string // of the attributes
 	kind    []string // terms of the query: what it should be
 	options string   // "size: large, color: red," as the instruction has them; "" if it names no groups
@@ -42,6 +43,7 @@ type wish struct {
 // look is what a shopper knows of a product.
 type look struct {
 	title    string
+	groups   []OptionGroup
 	text     strings.Builder // of the pages below it that were read
 	read     map[string]bool // those pages, by button
 	rejected bool
@@ -56,7 +58,7 @@ func parseWish(instruction string, queries []string) wish {
 	if err != nil {
 		body, most = instruction, unbounded
 	}
-	w := wish{text: lower(body), most: most}
+	w := wish{text: lower(body), search: strings.TrimPrefix(body, "Find me "), most: most}
 	if at := optionStart.FindAllStringIndex(body, -1); len(at) > 0 {
 		// The last " with " of the first match: attributes may stand before it.
 		i := strings.LastIndex(body[:at[0][1]], " with ")
@@ -125,7 +127,7 @@ func (x *shopper) Observe(a episode.Action, r episode.StepResult) {
 			x.current = button
 		}
 		if x.seen[x.current] == nil {
-			x.seen[x.current] = &look{title: x.page.title, read: map[string]bool{}}
+			x.seen[x.current] = &look{title: x.page.title, groups: x.page.groups, read: map[string]bool{}}
 		}
 		x.pick(button)
 	case descriptionPage:
@@ -151,17 +153,47 @@ func (x *shopper) pick(value string) {
 func (x *shopper) Next() (episode.Action, bool) {
 	switch x.page.kind {
 	case indexPage:
-		return searchFor(x.wish.body), true
+		return searchFor(x.wish.search), true
 	case resultsPage:
 		return x.open()
 	case itemPage:
 		return x.consider()
 	case descriptionPage:
-		return clickOn(toPrevious), true
+		return x.leave()
 	default:
 		return "", false
 	}
 }
+
+// leave goes on from a page below a product's: back to the product, or, if it is not right, by the shortest way to others,
+// which is a search.
+func (x *shopper) leave() (episode.Action, bool) {
+	l := x.seen[x.current]
+	if l == nil || l.rejected {
+		return press(toPrevious), true
+	}
+	choices, _ := x.choices(l)
+	if l.missing = x.lacking(x.wish.terms, l.title, l); x.enough(l) || x.mustDo(l, x.left-1, len(choices)+1) {
+		return press(toPrevious), true
+	}
+	l.rejected = true
+	return searchFor(x.wish.search), true
+}
+
+// few of the terms of a wish may be missing, one in so many: attributes are put in other words, too.
+const few = 7
+
+// enough tells whether a product has what the wish asks for.
+func (x *shopper) enough(l *look) bool { return l.missing*few <= len(x.wish.terms) }
+
+// mustDo tells whether a product has to do for want of steps, of which so many are left and it takes finish to buy it: they
+// do not reach for another, or, if nothing lacks less than this one, not for reading about another.
+func (x *shopper) mustDo(l *look, left, finish int) bool {
+	return left < finish+another || x.leastSoFar(l) && left < finish+another+2
+}
+
+// another is the number of steps to leave a product, open another one and buy it.
+const another = 3
 
 // open chooses the product of the page that is likeliest right, then the page behind it, then what was best of all.
 func (x *shopper) open() (episode.Action, bool) {
@@ -170,34 +202,34 @@ func (x *shopper) open() (episode.Action, bool) {
 		return clickOn(best), true
 	}
 	if x.page.number < 2 && x.left > 6 && len(x.page.products) == perPage {
-		return clickOn(toNext), true
+		return press(toNext), true
 	}
 	if best, found = x.best(func(*look) bool { return true }); found {
 		return clickOn(best), true
 	}
 	if x.page.number > 1 {
-		return clickOn(toPrevious), true
+		return press(toPrevious), true
 	}
 	return "", false
 }
 
 // best is the product of the page that lacks least of the wish, of those that may be and cost little enough.
-func (x *shopper) best(may func(*look) bool) (asin string, found bool) {
+func (x *shopper) best(may func(*look) bool) (shown string, found bool) {
 	least := 0
 	for i, p := range x.page.products {
 		l := x.seen[p.asin]
 		if p.low > x.wish.most || !may(l) {
 			continue
 		}
-		lacks := (10*x.lacking(x.unadvised(p.title), p.title, l)+4*x.lacking(x.wish.kind, p.title, nil)+x.jitter(p.asin))*perPage + i
+		lacks := 14*x.lacking(x.unadvised(p.title), p.title, l) + 4*x.lacking(x.wish.kind, p.title, nil) + 4*i + x.jitter(p.asin)
 		if l != nil && l.rejected {
-			lacks += 1 << 21
+			lacks += 1 << 16
 		}
 		if !found || lacks < least {
-			asin, least, found = p.asin, lacks, true
+			shown, least, found = p.shown, lacks, true
 		}
 	}
-	return asin, found
+	return shown, found
 }
 
 // jitter moves a product in the order, less than one term of the wish does.
@@ -242,32 +274,28 @@ func (x *shopper) lacking(terms []string, title string, l *look) int {
 // consider decides what to do on a product's page: read, choose, buy or leave.
 func (x *shopper) consider() (episode.Action, bool) {
 	l := x.seen[x.current]
-	choices, all := x.choices()
+	choices, all := x.choices(l)
 	finish := len(choices) + 1
 	l.missing = x.lacking(x.wish.terms, l.title, l)
-	const another = 3 // steps to leave, open another product and buy it
-	again := l.rejected
 	switch {
-	case again || x.left <= finish:
+	case l.rejected || x.left <= finish:
 		return x.finish(choices)
 	case !all:
 		l.rejected = true
 		if x.left < finish+another {
 			return x.finish(choices)
 		}
-		return clickOn(toPrevious), true
-	case l.missing == 0:
+		return press(toPrevious), true
+	case x.enough(l):
 		return x.finish(choices)
 	case !l.read[features] && x.left >= finish+2:
-		return clickOn(features), true
-	case !l.read[description] && x.left >= finish+2+another && l.missing == 1:
-		return clickOn(description), true
+		return press(features), true
 	}
 	l.rejected = true
-	if x.left < finish+another || x.leastSoFar(l) && x.left < finish+another+2 {
+	if x.mustDo(l, x.left, finish) {
 		return x.finish(choices)
 	}
-	return clickOn(toPrevious), true
+	return press(toPrevious), true
 }
 
 // leastSoFar tells whether nothing that was looked at lacks less.
@@ -284,19 +312,19 @@ func (x *shopper) finish(choices []string) (episode.Action, bool) {
 	if len(choices) > 0 {
 		return clickOn(choices[0]), true
 	}
-	return clickOn(buy), true
+	return press(buy), true
 }
 
-// choices lists the values that the wish asks for and that were not chosen yet; all is false if a group of the wish has
-// none on this page.
-func (x *shopper) choices() (values []string, all bool) {
+// choices lists the values of a product that the wish asks for and that were not chosen yet; all is false if it has none of
+// a group of the wish.
+func (x *shopper) choices(l *look) (values []string, all bool) {
 	all = true
 	for _, g := range x.wish.groups {
-		if !slices.ContainsFunc(x.page.groups, func(p OptionGroup) bool { return p.Name == g }) {
+		if !slices.ContainsFunc(l.groups, func(p OptionGroup) bool { return p.Name == g }) {
 			all = false
 		}
 	}
-	for _, g := range x.page.groups {
+	for _, g := range l.groups {
 		v, ok := x.wish.value(g)
 		switch {
 		case ok && !slices.Contains(x.picked, GoalOption{g.Name, v}):
@@ -335,7 +363,8 @@ type shown struct {
 
 // offer is a product on a page of results.
 type offer struct {
-	asin, title string
+	asin, title string // asin in lower case
+	shown       string // the ASIN as it is shown
 	low         float64
 }
 
@@ -403,13 +432,13 @@ func (s *shown) readResults(parts []string) {
 		if err != nil {
 			return
 		}
-		s.products = append(s.products, offer{lower(parts[0]), parts[1], min(price.Low, cmp.Or(price.High, price.Low))})
+		s.products = append(s.products, offer{lower(parts[0]), parts[1], parts[0], min(price.Low, cmp.Or(price.High, price.Low))})
 	}
 }
 
 func (s *shown) readOptions(parts []string, can []episode.Action) {
 	for _, p := range parts {
-		_, value := slices.BinarySearch(can, clickOn(p))
+		_, value := slices.BinarySearch(can, clickOn(p)) // options are shown in lower case
 		switch n := len(s.groups); {
 		case !value:
 			s.groups = append(s.groups, OptionGroup{Name: p})

@@ -26,6 +26,24 @@ const (
 
 func (s Show) String() string { return nameOf(s, "form", "line", "rich", "parts") }
 
+// MarshalText implements encoding.TextMarshaler.
+func (s Show) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Show) UnmarshalText(text []byte) error { return choose(s, text, Line, Rich, Parts) }
+
+// choose sets a closed choice by its name.
+func choose[T fmt.Stringer](to *T, name []byte, all ...T) error {
+	names := make([]string, len(all))
+	for i, c := range all {
+		if names[i] = c.String(); names[i] == string(name) {
+			*to = c
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+}
+
 // nameOf is the name of a closed choice.
 func nameOf[T ~uint8](c T, what string, names ...string) string {
 	if int(c) < len(names) {
@@ -45,6 +63,12 @@ const (
 
 func (p Pay) String() string { return nameOf(p, "pay", "strict", "shaped") }
 
+// MarshalText implements encoding.TextMarshaler.
+func (p Pay) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Pay) UnmarshalText(text []byte) error { return choose(p, text, Strict, Shaped) }
+
 // fullPay is the reward for a goal that is reached.
 const fullPay = 10
 
@@ -53,6 +77,15 @@ type Options struct {
 	Show      Show
 	Pay       Pay
 	StepLimit int // most actions of an episode, whatever they do; 0 stands for 15
+	// Attributes gives every product a page of its attributes, category and query, which the original can show and does not
+	// by default.
+	Attributes bool
+	// AnyGoal plays a goal drawn by weight with the episode's seed, whatever the task asks for, as the wrapper does where it
+	// means to play chosen tasks.
+	AnyGoal bool
+	// NextVisit lists beside the receipt what can be done in the next visit, whose goal is drawn by weight, as the wrapper
+	// does. The receipt stays the end.
+	NextVisit bool
 }
 
 const defaultLimit = 15
@@ -64,7 +97,7 @@ const reportGoals = 500
 const (
 	reportSplit = "report" // the first reportGoals
 	trainSplit  = "train"  // the rest
-	warmSplit   = "warm"   // all of another shop; see With
+	warmSplit   = "warm"   // all of other shops; see With
 )
 
 // ErrNoGoal says that a shop has no goal of an id.
@@ -77,7 +110,7 @@ type Suite struct {
 	prefix string
 	report func() []episode.Task // made when first asked for
 	train  func() []episode.Task
-	warm   *Suite                             // nil for none
+	warm   []*Suite                           // of other shops; see With
 	items  []atomic.Pointer[[]episode.Action] // what can be done on a product's page, made when first needed
 }
 
@@ -108,20 +141,26 @@ func (o GoalOptions) name() string {
 	return name
 }
 
-// With is the suite with all goals of another shop as split "warm", to learn there what holds in all shops. Both are
-// played with the options of the suite.
-func (s *Suite) With(other *Shop) *Suite {
+// With is the suite with all goals of other shops as split "warm", to learn there what holds in all shops. All are played
+// with the options of the suite.
+func (s *Suite) With(others ...*Shop) *Suite {
 	joined := NewSuite(s.shop, s.o)
-	joined.warm = NewSuite(other, s.o)
-	joined.warm.prefix = warmSplit + "-" + joined.warm.prefix
-	joined.warm.train = sync.OnceValue(func() []episode.Task { return joined.warm.list(warmSplit, 0, other.Goals()) })
+	for i, other := range others {
+		w := NewSuite(other, s.o)
+		w.prefix = warmSplit + strconv.Itoa(i+1) + "-" + w.prefix
+		w.train = sync.OnceValue(func() []episode.Task { return w.list(warmSplit, 0, other.Goals()) })
+		joined.warm = append(joined.warm, w)
+	}
 	return joined
 }
 
-// of is the suite that has a task's id: the one of the other shop, or this one.
+// of is the suite that has a task's id: one of another shop, or this one.
 func (s *Suite) of(id string) *Suite {
-	if s.warm != nil && strings.HasPrefix(id, s.warm.prefix+"/") {
-		return s.warm
+	prefix, _, _ := strings.Cut(id, "/")
+	for _, w := range s.warm {
+		if w.prefix == prefix {
+			return w
+		}
 	}
 	return s
 }
@@ -148,7 +187,11 @@ func (s *Suite) Tasks(split string) ([]episode.Task, error) {
 		return slices.Clone(s.train()), nil
 	case warmSplit:
 		if s.warm != nil {
-			return slices.Clone(s.warm.train()), nil
+			var tasks []episode.Task
+			for _, w := range s.warm {
+				tasks = append(tasks, w.train()...)
+			}
+			return tasks, nil
 		}
 	}
 	return nil, fmt.Errorf("no split %q: there are %s", split, strings.Join(s.Splits(), ", "))
@@ -172,7 +215,11 @@ func (s *Suite) Goal(id string) (Goal, error) {
 	if own := s.of(id); own != s {
 		return own.Goal(id)
 	}
-	parts := strings.Split(id, "/")
+	base, _, err := cutVariation(id)
+	if err != nil {
+		return Goal{}, err
+	}
+	parts := strings.Split(base, "/")
 	if len(parts) != 4 || parts[0] != s.prefix {
 		return Goal{}, fmt.Errorf("%w: %q is not a task of the %s goals", ErrNoGoal, id, s.prefix)
 	}
@@ -204,7 +251,8 @@ func (s *Suite) Guide() env.Guide {
 	return g
 }
 
-// Open starts a visit for a task's goal. The seed settles what search[<r>] finds, and nothing else.
+// Open starts a visit for a task's goal. The seed settles what search[<r>] finds, and what is drawn where options ask for
+// it.
 func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (env.Env, episode.Observation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, episode.Observation{}, err
@@ -214,8 +262,22 @@ func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (en
 		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
 	}
 	own := s.of(t.ID)
-	e := &Env{suite: own, visit: own.shop.NewSession(g, seed), left: own.o.StepLimit}
+	if s.o.AnyGoal {
+		g = own.shop.draw(seed.Derive("webshop goal of the visit"))
+	}
+	_, a, err := cutVariation(t.ID)
+	if err != nil {
+		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
+	}
+	e := own.enter(g, a, seed)
 	return e, e.observe(true), nil
+}
+
+// enter starts a visit.
+func (s *Suite) enter(g Goal, a away, seed episode.Seed) *Env {
+	e := &Env{suite: s, visit: s.shop.NewSession(g, seed), left: s.o.StepLimit}
+	e.visit.attributes, e.visit.away = s.o.Attributes, a
+	return e
 }
 
 // Env is one visit with a step limit. It is not safe for concurrent use.
@@ -323,17 +385,20 @@ func (e *Env) admissible() []episode.Action {
 	case indexPage:
 		return []episode.Action{searchFor(v.goal.Instruction)}
 	case donePage:
+		if e.suite.o.NextVisit {
+			return []episode.Action{searchFor(v.shop.draw(v.seed.Derive("webshop goal of the next visit")).Instruction)}
+		}
 		return []episode.Action{}
 	case itemPage:
 		slot := &e.suite.items[v.product]
 		if p := slot.Load(); p != nil {
 			return *p
 		}
-		list := clicks(v.Clickables())
+		list := clicks(v.shownNames())
 		slot.CompareAndSwap(nil, &list)
 		return *slot.Load()
 	default:
-		return clicks(v.Clickables())
+		return clicks(v.shownNames())
 	}
 }
 

@@ -1,6 +1,7 @@
 package webshop
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -230,5 +231,145 @@ func TestWithAnotherShop(t *testing.T) {
 		if a, ok := s.Advice(task, true, episode.Seed(1).Rand()); !ok || a.Category != task.Category {
 			t.Errorf("%s: advice %+v, %v", task.ID, a, ok)
 		}
+	}
+}
+
+// The page of attributes is the original's: attributes, category, query and path. Without the option there is none.
+func TestAttributesPage(t *testing.T) {
+	shop := mugShop(t)
+	page := []episode.Action{"search[mug]", "click[b000000001]", "click[attributes]"}
+	for _, c := range []struct {
+		on         bool
+		text, rich string
+	}{
+		{false, "", ""},
+		{
+			true, "Back to Search [SEP] < Prev [SEP] dishwasher safe [SEP] garden [SEP] mugs [SEP] Home › Mugs",
+			"[button] Back to Search [button_]\n[button] < Prev [button_]\n dishwasher safe\ngarden\nmugs\nHome › Mugs\n",
+		},
+	} {
+		s := NewSuite(shop, Options{Attributes: c.on})
+		e, _, err := s.Open(t.Context(), reportTasks(t, s)[0], 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r episode.StepResult
+		for _, a := range page {
+			if r, err = e.Step(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.Admissible != c.on {
+			t.Fatalf("%v: the page of attributes can be opened: %v", c.on, r.Admissible)
+		}
+		v := e.(*Env).Session()
+		if !c.on {
+			if strings.Contains(v.Text(), "Attributes") || slices.Contains(v.Clickables(), "attributes") {
+				t.Errorf("a page that there is not is offered: %s", v.Text())
+			}
+			continue
+		}
+		if !strings.HasSuffix(v.Text(), c.text) || !strings.HasSuffix(v.Rich(), c.rich) {
+			t.Errorf("got %q\nand %q", v.Text(), v.Rich())
+		}
+		if r, err = e.Step(t.Context(), "click[< prev]"); err != nil || !r.Admissible || v.at != itemPage {
+			t.Errorf("no way back: %+v, %v", r, err)
+		}
+		want := []string{"back to search", "< prev", "description", "features", "reviews", "attributes", "buy now", "1 | 2 l", "1 l"}
+		if got := v.Clickables(); !slices.Equal(got, want) || !strings.HasSuffix(v.Text(), "Reviews [SEP] Attributes [SEP] Buy Now") {
+			t.Errorf("got %q on %s", got, v.Text())
+		}
+	}
+}
+
+// As the wrapper does: any goal, drawn by weight with the seed; and the next visit's actions beside the receipt.
+func TestWaysOfTheWrapper(t *testing.T) {
+	shop := newShop(t, realCatalogue(t), GoalOptions{})
+	s := NewSuite(shop, Options{AnyGoal: true, NextVisit: true})
+	task := reportTasks(t, s)[0]
+	goals := map[int]bool{}
+	for seed := range episode.Seed(20) {
+		e, first, err := s.Open(t.Context(), task, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, again, err := s.Open(t.Context(), task, seed)
+		if err != nil || again.Text != first.Text {
+			t.Errorf("seed %d: %q, then %q, %v", seed, first.Text, again.Text, err)
+		}
+		goals[e.(*Env).visit.goal.Index] = true
+	}
+	if len(goals) < 15 {
+		t.Errorf("20 seeds play goals %v", goals)
+	}
+	for _, next := range []bool{false, true} {
+		r := win(t, NewSuite(shop, Options{NextVisit: next}), task, "click[buy now]")
+		if !r.Done || len(r.Observation.Admissible) != map[bool]int{true: 1}[next] || !strings.HasPrefix(r.Observation.Text, "Thank you") {
+			t.Errorf("next visit %v: %+v", next, r)
+		}
+	}
+}
+
+// A variation finds all that is not sold out, in the same order, and always the goal's product.
+func TestVary(t *testing.T) {
+	s := madeSuite(t, Options{Show: Parts})
+	found := 0
+	for seed, task := range reportTasks(t, s)[:40] {
+		varied, err := s.Vary(task, episode.Seed(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hits [2][]int32
+		for i, id := range []episode.Task{task, varied} {
+			e, _, err := s.Open(t.Context(), id, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Step(t.Context(), searchFor(task.Goal)); err != nil {
+				t.Fatal(err)
+			}
+			hits[i] = e.(*Env).visit.hits
+		}
+		g, err := s.Goal(varied.ID)
+		if err != nil || g.Index != seed {
+			t.Fatalf("%s is goal %d, %v", varied.ID, g.Index, err)
+		}
+		left := slices.DeleteFunc(slices.Clone(hits[0]), func(p int32) bool { return !slices.Contains(hits[1], p) })
+		if !slices.Equal(left, hits[1]) || slices.Contains(hits[0], int32(g.Product)) != slices.Contains(hits[1], int32(g.Product)) {
+			t.Errorf("%s finds %v, usually %v", varied.ID, hits[1], hits[0])
+		}
+		found += len(hits[1])
+		again, err := s.Vary(varied, 9)
+		if err != nil || strings.Count(again.ID, variationMark) != 1 {
+			t.Errorf("varied again: %s, %v", again.ID, err)
+		}
+		if _, won, err := shopAlong(t.Context(), s, varied, env.Knows, nil); err != nil || !won {
+			t.Errorf("%s: won %v, %v", varied.ID, won, err)
+		}
+	}
+	if found < 1000 || found > 1800 {
+		t.Errorf("variations find %d of 2000 products", found)
+	}
+	for _, bad := range []string{"~", "~x", "~01", "~1~2", "~11111111111111111"} {
+		if _, err := s.Goal(reportTasks(t, s)[0].ID + bad); !errors.Is(err, ErrNoGoal) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestChoicesAsText(t *testing.T) {
+	var o struct {
+		Show  Show
+		Pay   Pay
+		Order Order
+	}
+	if err := json.Unmarshal([]byte(`{"Show":"rich","Pay":"shaped","Order":"seeded"}`), &o); err != nil || o.Show != Rich || o.Pay != Shaped || o.Order != Seeded {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if text, err := json.Marshal(o); err != nil || string(text) != `{"Show":"rich","Pay":"shaped","Order":"seeded"}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+	if err := json.Unmarshal([]byte(`{"Pay":"much"}`), &o); err == nil || !strings.Contains(err.Error(), "strict, shaped") {
+		t.Errorf("a pay that there is not: %v", err)
 	}
 }
