@@ -25,7 +25,9 @@ func (p Permission) allows(category string) bool {
 //   - Propose adds a skill under a new id at the end of its shelf.
 //   - Update replaces the text of a skill. One that leaves every text the same but for case, punctuation and white space
 //     is Unchanged.
-//   - Retire moves a skill to the archive. Archived skills are found by no edit and retrieved for no task.
+//   - Retire moves a skill to the archive, unless it is pinned: then it is Unchanged. Archived skills are found by no
+//     edit and retrieved for no task.
+//   - Pin and Unpin say whether a skill may be retired.
 //
 // Skills are named by id or by exact title, among those shown: a title that two of them bear is Ambiguous, a skill that
 // was not shown is NotFound. Texts are cleaned first: white space is collapsed, and a text that is not UTF-8, holds
@@ -47,6 +49,8 @@ func (b Bank) Apply(e Edit, p Permission) (Bank, Outcome) {
 		return b.update(e, p)
 	case Retire:
 		return b.retire(e, p)
+	case Pin, Unpin:
+		return b.pin(e, p)
 	}
 	return b, InvalidArguments
 }
@@ -56,7 +60,7 @@ func (b Bank) propose(e Edit, p Permission) (Bank, Outcome) {
 	if validate(&s, p.Limits) != nil || !p.allows(s.Category) {
 		return b, InvalidArguments
 	}
-	if b.repeats(s, p.Limits) {
+	if b.repeats(s, p.Limits) != "" {
 		return b, Duplicate
 	}
 	c := *b.content()
@@ -85,7 +89,7 @@ func (b Bank) update(e Edit, p Permission) (Bank, Outcome) {
 	if s.Category == old.Category && normal(s.Title) == normal(old.Title) && normal(s.Principle) == normal(old.Principle) && normal(s.When) == normal(old.When) {
 		return b, Unchanged
 	}
-	if b.repeats(s, p.Limits) {
+	if b.repeats(s, p.Limits) != "" {
 		return b, Duplicate
 	}
 	c := *b.content()
@@ -102,10 +106,36 @@ func (b Bank) retire(e Edit, p Permission) (Bank, Outcome) {
 	if i < 0 {
 		return b, outcome
 	}
+	if b.Pinned(b.skills()[i].ID) {
+		return b, Unchanged
+	}
+	return b.archive(i), Retired
+}
+
+// archive moves the skill at a place to the archive.
+func (b Bank) archive(i int) Bank {
 	c := *b.content()
 	c.archived = append(slices.Clone(c.archived), c.skills[i])
 	c.skills = slices.Delete(slices.Clone(c.skills), i, i+1)
-	return Bank{c.seal()}, Retired
+	return Bank{c.seal()}
+}
+
+func (b Bank) pin(e Edit, p Permission) (Bank, Outcome) {
+	i, outcome := b.find(e.ID, p.Shown)
+	if i < 0 {
+		return b, outcome
+	}
+	id := b.skills()[i].ID
+	if b.Pinned(id) == (e.Op == Pin) {
+		return b, Unchanged
+	}
+	c := *b.content()
+	if c.pins = slices.Clone(c.pins); e.Op == Pin {
+		c.pins = append(c.pins, id)
+	} else {
+		c.pins = slices.DeleteFunc(c.pins, func(p string) bool { return p == id })
+	}
+	return Bank{c.seal()}, Updated
 }
 
 // find returns the place of the shown skill with the id or, failing that, the exact title; −1 and why if there is not
@@ -130,18 +160,18 @@ func (b Bank) find(ref string, shown []string) (int, Outcome) {
 	return found, outcome
 }
 
-// repeats tells whether another skill says what s says.
-func (b Bank) repeats(s Skill, l Limits) bool {
+// repeats returns the id of the first other skill that says what s says; empty if there is none.
+func (b Bank) repeats(s Skill, l Limits) string {
 	for _, o := range b.skills() {
 		if o.ID == s.ID || !meet(o.Category, s.Category) {
 			continue
 		}
 		if normal(o.Title) == normal(s.Title) || normal(o.Principle) == normal(s.Principle) {
-			return true
+			return o.ID
 		}
 		if similarity(content(o.Principle), content(s.Principle)) >= l.Similarity && !contradict(o.Principle, s.Principle) {
-			return true
+			return o.ID
 		}
 	}
-	return false
+	return ""
 }

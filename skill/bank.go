@@ -26,6 +26,7 @@ type bankContent struct {
 	skills   []Skill
 	archived []Skill  // retired; their ids are not given again
 	shelves  []string // categories but General, in order, some perhaps without skills
+	pins     []string // ids of skills that are never retired, in order
 	mistakes []Mistake
 	extra    []member // top-level keys of a public file that we do not know
 	next     int      // number of the next id
@@ -77,6 +78,11 @@ func build(c bankContent, l Limits) (Bank, error) {
 	for i := range c.mistakes {
 		if err := validateMistake(&c.mistakes[i]); err != nil {
 			faults = append(faults, fmt.Errorf("mistake %d (id %q): %w", i+1, c.mistakes[i].ID, err))
+		}
+	}
+	for i, id := range c.pins {
+		if slices.Contains(c.pins[:i], id) || !slices.ContainsFunc(c.skills, func(s Skill) bool { return s.ID == id }) {
+			faults = append(faults, fmt.Errorf("pin %d: %q is not the id of a skill, or is pinned twice", i+1, id))
 		}
 	}
 	if len(faults) > 0 {
@@ -160,6 +166,7 @@ func (c bankContent) seal() *bankContent {
 	}
 	place := func(s Skill) int { return slices.Index(c.shelves, s.Category) } // General: −1
 	slices.SortStableFunc(c.skills, func(a, b Skill) int { return place(a) - place(b) })
+	c.pins = slices.Sorted(slices.Values(c.pins))
 	c.hash = c.sum()
 	return &c
 }
@@ -183,6 +190,10 @@ func (c *bankContent) sum() string {
 	for _, m := range c.extra {
 		put(h, m.key, string(m.value))
 	}
+	if len(c.pins) > 0 { // banks without pins keep the name they always had
+		put(h, pinsKey)
+		put(h, c.pins...)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -194,7 +205,7 @@ func put(h hash.Hash, texts ...string) {
 }
 
 // Hash names the bank: 64 hexadecimal digits of SHA-256 over all it holds (skills and their order, archive, mistakes,
-// the next id, unknown keys of its file). The same on every machine and in every process. The order counts because
+// pins, the next id, unknown keys of its file). The same on every machine and in every process. The order counts because
 // retrieval and rendering follow it.
 func (b Bank) Hash() string { return b.content().hash }
 
@@ -206,6 +217,12 @@ func (b Bank) Skills() []Skill { return slices.Clone(b.skills()) }
 
 // Archived returns the retired skills, the first retired first. The caller owns the slice.
 func (b Bank) Archived() []Skill { return slices.Clone(b.content().archived) }
+
+// Pinned tells whether the skill with the id may not be retired.
+func (b Bank) Pinned(id string) bool { return slices.Contains(b.content().pins, id) }
+
+// Pins returns the ids of the pinned skills, sorted. The caller owns the slice.
+func (b Bank) Pins() []string { return slices.Clone(b.content().pins) }
 
 // Mistakes returns the mistakes in file order. The caller owns the slice. The release shows the first five.
 func (b Bank) Mistakes() []Mistake { return slices.Clone(b.content().mistakes) }

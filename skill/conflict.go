@@ -19,6 +19,22 @@ func Conflicts(b Bank, s Skill) []string {
 	return ids
 }
 
+// Supersede archives the skills that contradict the one with the id, but for pinned ones, and returns their ids: of two
+// skills that say opposite things only one is active, and probes that play the bank before and after decide which.
+func (b Bank) Supersede(id string) (Bank, []string) {
+	s, ok := b.Skill(id)
+	if !ok {
+		return b, nil
+	}
+	var gone []string
+	for _, other := range Conflicts(b, s) {
+		if !b.Pinned(other) {
+			b, gone = b.archive(b.index(other)), append(gone, other)
+		}
+	}
+	return b, gone
+}
+
 // meet tells whether skills of two categories can stand in one prompt.
 func meet(a, b string) bool { return a == b || a == General || b == General }
 

@@ -2,17 +2,14 @@ package skill
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
-// Folder is a skill as an Agent Skill: a folder that holds a SKILL.md.
+// Folder is a skill, or a category of them, as an Agent Skill: a folder that holds a SKILL.md.
 type Folder struct {
 	Name string // of the folder and in the file: 1–64 of a–z, 0–9 and single inner hyphens
 	File []byte // SKILL.md
@@ -27,61 +24,111 @@ const (
 	maxDescription = 1024
 )
 
-// The keys of our metadata.
+// The keys of our metadata. A bundle has bundleMeta in place of idMeta.
 const (
 	idMeta       = "skillmaster.id"
 	categoryMeta = "skillmaster.category"
+	bundleMeta   = "skillmaster.bundle"
 )
 
-const whenLabel = "When to apply: "
+const (
+	whenLabel = "When to apply: "
+	idOpen    = "<!-- " + idMeta + ": " // no skill may hold it
+	idClose   = " -->"
+)
 
-// Folders returns the skills as Agent Skills, in the bank's order, with names that differ. The description is the
-// principle and its condition; where that is over 1024 characters it is cut and ends in "…". Archived skills, mistakes and
-// unknown keys have no place in the format and are left out; the order is not kept by a file system.
+// Folders returns the skills as Agent Skills, one for each, in the bank's order, with names that differ. The description is
+// the principle and its condition; where that is over 1024 characters it is cut and ends in "…". Archived skills, pins,
+// mistakes and unknown keys have no place in the format and are left out; the order is not kept by a file system.
 func Folders(b Bank) []Folder {
 	taken := map[string]bool{}
 	var out []Folder
 	for _, s := range b.skills() {
-		n := folderName(s, "")
-		for k := 2; taken[n]; k++ {
-			n = folderName(s, fmt.Sprintf("-%d", k))
+		id, title := slug(s.ID), slug(s.Title)
+		n := folderName(title, id, taken)
+		description := s.Principle
+		if s.When != "" {
+			description += " " + whenLabel + s.When
 		}
-		taken[n] = true
-		out = append(out, Folder{n, skillMD(n, s)})
+		body := "# " + s.Title + "\n" + bodyOf(s)
+		out = append(out, Folder{n, skillMD(n, description, body, idMeta, s.ID, categoryMeta, s.Category)})
+	}
+	return out
+}
+
+// Bundles returns the skills as Agent Skills, one for each category that has any, in the bank's order: a section for each
+// skill. What is left out and cut is as in Folders.
+func Bundles(b Bank) []Folder {
+	taken := map[string]bool{}
+	var out []Folder
+	for _, category := range b.Categories() {
+		var titles []string
+		var body strings.Builder
+		fmt.Fprintf(&body, "# %s\n", category)
+		for _, s := range b.skills() {
+			if s.Category == category {
+				titles = append(titles, s.Title)
+				fmt.Fprintf(&body, "\n## %s\n\n%s%s%s\n%s", s.Title, idOpen, s.ID, idClose, bodyOf(s))
+			}
+		}
+		if len(titles) == 0 {
+			continue
+		}
+		n := folderName("skills", slug(category), taken)
+		description := "Skills for " + category + ": " + strings.Join(titles, "; ")
+		out = append(out, Folder{n, skillMD(n, description, body.String(), bundleMeta, "1", categoryMeta, category)})
 	}
 	return out
 }
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 
-func slug(s string, limit int) string {
-	s = strings.Trim(notSlug.ReplaceAllString(strings.ToLower(s), "-"), "-")
-	return strings.Trim(s[:min(len(s), max(0, limit))], "-")
+// slug is text in the letters of a folder's name.
+func slug(s string) string {
+	return strings.Trim(notSlug.ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
-// folderName is title and id in few letters, and a suffix that tells it from others.
-func folderName(s Skill, suffix string) string {
-	id := slug(s.ID, maxFolderName-len(suffix)) + suffix
-	if title := slug(s.Title, maxFolderName-1-len(id)); title != "" {
-		return title + "-" + id
+// folderName is title and id in at most 64 letters, told from the names taken by a number.
+func folderName(title, id string, taken map[string]bool) string {
+	for k := 1; ; k++ {
+		end := id
+		if k > 1 {
+			end = fmt.Sprintf("%s-%d", cut(id, maxFolderName-8), k)
+		}
+		name := cut(end, maxFolderName)
+		if t := cut(title, maxFolderName-1-len(name)); t != "" {
+			name = t + "-" + name
+		}
+		if !taken[name] {
+			taken[name] = true
+			return name
+		}
 	}
-	return id
 }
 
-func skillMD(name string, s Skill) []byte {
-	description := s.Principle
+// cut shortens a slug.
+func cut(s string, limit int) string { return strings.Trim(s[:min(len(s), max(0, limit))], "-") }
+
+// bodyOf is what a skill says, as paragraphs, with an empty line before each.
+func bodyOf(s Skill) string {
+	text := "\n" + s.Principle + "\n"
 	if s.When != "" {
-		description += " " + whenLabel + s.When
+		text += "\n" + whenLabel + s.When + "\n"
 	}
+	return text
+}
+
+// skillMD writes a SKILL.md; metadata are keys and values in turn.
+func skillMD(name, description, body string, metadata ...string) []byte {
 	if utf8.RuneCountInString(description) > maxDescription {
 		description = string([]rune(description)[:maxDescription-1]) + "…"
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "---\nname: %s\ndescription: %s\nmetadata:\n  %s: %s\n  %s: %s\n---\n", quote(name), quote(description), idMeta, quote(s.ID), categoryMeta, quote(s.Category))
-	fmt.Fprintf(&out, "\n# %s\n\n%s\n", s.Title, s.Principle)
-	if s.When != "" {
-		fmt.Fprintf(&out, "\n%s%s\n", whenLabel, s.When)
+	fmt.Fprintf(&out, "---\nname: %s\ndescription: %s\nmetadata:\n", quote(name), quote(description))
+	for i := 0; i < len(metadata); i += 2 {
+		fmt.Fprintf(&out, "  %s: %s\n", metadata[i], quote(metadata[i+1]))
 	}
+	fmt.Fprintf(&out, "---\n\n%s", body)
 	return out.Bytes()
 }
 
@@ -94,114 +141,52 @@ func quote(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(data), `{"":`), "}")
 }
 
-// ReadFolders reads the Agent Skills that lie as folders in fsys, by name, whoever wrote them. Ours come back as they
-// were. Others become general skills without an id whose title is the first heading, or else the name, and whose
-// principle is the description; the rest of their text, and every other file, is left out. Folders without a
-// SKILL.md are passed over. A file that cannot be read as a skill is a joined error that names it; the skills of the
-// others come all the same.
-//
-// Their text is as untrusted as any: [New] checks it.
-func ReadFolders(fsys fs.FS) ([]Skill, error) {
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, err
+// readBody reads the skills of a file of ours behind its front matter.
+func readBody(meta map[string]string, body string) ([]Skill, error) {
+	lines := strings.Split(strings.Trim(body, "\n"), "\n\n")
+	title, headed := strings.CutPrefix(lines[0], "# ")
+	if !headed {
+		return nil, errors.New("the text does not begin with a heading")
 	}
-	var skills []Skill
-	var faults []error
-	for _, e := range entries {
-		file := path.Join(e.Name(), skillFile)
-		data, err := fs.ReadFile(fsys, file)
-		switch {
-		case !e.IsDir() || errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return nil, err
+	if id, single := meta[idMeta]; single {
+		s := Skill{ID: id, Category: meta[categoryMeta], Title: title}
+		rest, err := s.takeBody(lines[1:])
+		if err == nil && len(rest) > 0 {
+			err = errors.New("there is more than heading, principle and condition")
 		}
-		s, err := readSkillMD(string(data))
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", file, err))
-			continue
-		}
-		skills = append(skills, s)
+		return []Skill{s}, err
 	}
-	return skills, errors.Join(faults...)
+	var out []Skill
+	for lines = lines[1:]; len(lines) > 0; {
+		s := Skill{Category: meta[categoryMeta]}
+		if s.Title, headed = strings.CutPrefix(lines[0], "## "); !headed || len(lines) < 2 {
+			return nil, fmt.Errorf("section %d does not begin with a heading and an id", len(out)+1)
+		}
+		id, opened := strings.CutPrefix(lines[1], idOpen)
+		id, closed := strings.CutSuffix(id, idClose)
+		if !opened || !closed {
+			return nil, fmt.Errorf("section %q has no line %s…%s", s.Title, idOpen, idClose)
+		}
+		s.ID = id
+		var err error
+		if lines, err = s.takeBody(lines[2:]); err != nil {
+			return nil, fmt.Errorf("section %q: %w", s.Title, err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
-func readSkillMD(text string) (Skill, error) {
-	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
-	front, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
-	if !ok || !strings.HasPrefix(text, "---\n") {
-		return Skill{}, errors.New("no front matter between two lines of ---")
+// takeBody reads principle and condition and returns the paragraphs behind them.
+func (s *Skill) takeBody(paragraphs []string) ([]string, error) {
+	if len(paragraphs) == 0 {
+		return nil, errors.New("the principle is missing")
 	}
-	fields, err := frontMatter(front)
-	if err != nil {
-		return Skill{}, err
-	}
-	s := Skill{ID: fields[idMeta], Category: fields[categoryMeta]}
-	paragraphs := strings.Split(strings.Trim(body, "\n"), "\n\n")
-	title, headed := strings.CutPrefix(paragraphs[0], "# ")
-	if s.ID != "" && s.Category != "" && headed && len(paragraphs) >= 2 {
-		s.Title, s.Principle = title, paragraphs[1]
-		if len(paragraphs) > 2 {
-			s.When = strings.TrimPrefix(paragraphs[2], whenLabel)
+	s.Principle, paragraphs = paragraphs[0], paragraphs[1:]
+	if len(paragraphs) > 0 {
+		if when, ok := strings.CutPrefix(paragraphs[0], whenLabel); ok {
+			s.When, paragraphs = when, paragraphs[1:]
 		}
-		return s, nil
 	}
-	s = Skill{Category: General, Title: fields["name"], Principle: fields["description"]}
-	if headed {
-		s.Title, _, _ = strings.Cut(title, "\n")
-	}
-	if s.Title == "" || s.Principle == "" {
-		return Skill{}, errors.New("no name or no description")
-	}
-	return s, nil
-}
-
-// frontMatter reads the part of YAML that front matter is written in: keys with plain, quoted or block scalars, and maps
-// of such keys one level down, whose keys stand beside the others. A plain scalar ends at its line, whatever it holds:
-// many files have an unquoted ": " in their description. Lists and anything deeper are passed over.
-func frontMatter(text string) (map[string]string, error) {
-	fields := map[string]string{}
-	lines := strings.Split(text, "\n")
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(lines[i])
-		if line == "" || line[0] == '#' || line[0] == '-' {
-			continue
-		}
-		key, rest, ok := strings.Cut(line, ":")
-		if !ok {
-			return nil, fmt.Errorf("line %d of the front matter has no key", i+1)
-		}
-		rest = strings.TrimSpace(rest)
-		if rest != "" && strings.Trim(rest, ">|-+") == "" {
-			var block []string
-			for i+1 < len(lines) && (strings.HasPrefix(lines[i+1], " ") || lines[i+1] == "") {
-				i++
-				block = append(block, strings.TrimSpace(lines[i]))
-			}
-			fields[key] = strings.TrimSpace(strings.Join(block, " "))
-			continue
-		}
-		value, err := scalar(rest)
-		if err != nil {
-			return nil, fmt.Errorf("line %d of the front matter: %w", i+1, err)
-		}
-		fields[strings.TrimSpace(key)] = value
-	}
-	return fields, nil
-}
-
-func scalar(s string) (string, error) {
-	switch {
-	case len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"':
-		var text string
-		if err := json.Unmarshal([]byte(s), &text); err != nil {
-			return "", fmt.Errorf("%s is no quoted text", s)
-		}
-		return text, nil
-	case len(s) > 1 && s[0] == '\'' && s[len(s)-1] == '\'':
-		return strings.ReplaceAll(s[1:len(s)-1], "''", "'"), nil
-	}
-	text, _, _ := strings.Cut(s, " #")
-	return strings.TrimSpace(text), nil
+	return paragraphs, nil
 }

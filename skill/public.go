@@ -17,12 +17,14 @@ import (
 //	common_mistakes       list of {mistake_id, description, why_it_happens, how_to_avoid}
 //	…                     keys we do not know, kept as they are
 //	archived_skills       ours, where there are any: list of {skill_id, category, title, principle, when_to_apply}
+//	pinned_skills         ours, where there are any: list of ids, sorted
 //	next_skill_number     ours, where the ids do not tell it: number of the next dyn_ id
 const (
 	generalKey  = "general_skills"
 	shelvesKey  = "task_specific_skills"
 	mistakesKey = "common_mistakes"
 	archiveKey  = "archived_skills"
+	pinsKey     = "pinned_skills"
 	nextKey     = "next_skill_number"
 )
 
@@ -126,6 +128,9 @@ func (c *bankContent) take(m member) error {
 			}
 		}
 		return err
+	case pinsKey:
+		c.pins, err = decodeList(m, func(raw []byte) (string, error) { return member{"id", raw}.text() })
+		return err
 	case nextKey:
 		if c.next, err = strconv.Atoi(string(m.value)); err != nil || c.next < 1 || c.next > 1<<31 {
 			return fmt.Errorf("%s is no number of a skill", m.value)
@@ -218,6 +223,9 @@ func (b Bank) public() object {
 	}
 	if len(c.archived) > 0 {
 		o = append(o, entry{archiveKey, c.archived})
+	}
+	if len(c.pins) > 0 {
+		o = append(o, entry{pinsKey, c.pins})
 	}
 	if c.next > 1+max(lastNumber(c.skills), lastNumber(c.archived)) {
 		o = append(o, entry{nextKey, c.next})

@@ -32,10 +32,12 @@ const (
 	Propose
 	Update
 	Retire
-	ops // their number
+	Pin   // a pinned skill is never retired
+	Unpin // undoes Pin
+	ops   // their number
 )
 
-var opNames = [ops]string{"keep", "propose", "update", "retire"}
+var opNames = [ops]string{"keep", "propose", "update", "retire", "pin", "unpin"}
 
 // String returns the operation's name.
 func (o Op) String() string {
@@ -65,7 +67,7 @@ func (o *Op) UnmarshalText(text []byte) error {
 }
 
 // Edit is a change to a bank, as a value. Keep uses none of the fields; Propose all but ID; Update all, where no Category
-// leaves the skill in its own; Retire ID.
+// leaves the skill in its own; Retire, Pin and Unpin ID. No tool of a policy retires or pins.
 type Edit struct {
 	Op        Op     `json:"op"`
 	ID        string `json:"skill_id,omitempty"` // of the skill to change, or its exact title
@@ -85,7 +87,7 @@ const (
 	Added
 	Updated
 	Retired
-	Unchanged        // an update that changes nothing
+	Unchanged        // an update or a pin that changes nothing, or the retirement of a pinned skill
 	Duplicate        // says what another skill says already
 	NotFound         // no such skill, or not shown in the episode
 	Ambiguous        // a title that several skills bear

@@ -39,8 +39,8 @@ var stored = Limits{Title: 1 << 12, Principle: 1 << 14, When: 1 << 13}
 var markup = regexp.MustCompile(`</?[\pL_!?]|<\s*[|\x{FF5C}]|[|\x{FF5C}]\s*>|<<|\[/?[A-Z_]{3,}\]`)
 
 // clean makes text safe to stand in a prompt, or says why it is not. Runs of white space, line breaks among them, become
-// one space; spaces at the ends go. Refused are: invalid UTF-8 and U+FFFD (what a decoder leaves of it); control, private
-// and invisible formatting characters (the two joiners of U+200C and U+200D excepted, which scripts and emoji need); and
+// one space; spaces at the ends go. Refused are: invalid UTF-8 and U+FFFD (what a decoder leaves of it); control, private,
+// invisible formatting and no characters (the two joiners of U+200C and U+200D excepted, which scripts and emoji need); and
 // markup. limit counts characters; 0 means that the text must be empty.
 func clean(s string, limit int) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsRune(s, utf8.RuneError) {
@@ -62,7 +62,7 @@ func clean(s string, limit int) (string, error) {
 }
 
 func hidden(r rune) bool {
-	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs)
+	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Noncharacter_Code_Point)
 }
 
 // name is what an id or a category looks like.
