@@ -18,6 +18,7 @@ type Kind string
 // The kinds of commit.
 const (
 	Edited     Kind = "edit" // by training
+	Amended    Kind = "hand" // an edit by a person
 	RolledBack Kind = "rollback"
 	Imported   Kind = "import"
 )
@@ -71,16 +72,24 @@ func putCommit(ctx context.Context, tx *sql.Tx, c skill.Commit, record string, k
 	return err
 }
 
-// Commit makes a bank the current one because a person says so; parent is the bank it was made from, and ErrConflict
-// means that it is not the current one any more. The newest checkpoint gets the new bank with it, so that training
-// goes on from it; call Latest and Rewind first. The journal keeps what was before.
+// Commit is Append of a whole bank.
 func (r *Run) Commit(ctx context.Context, parent string, b skill.Bank, k Kind, reason string) error {
+	return r.Append(ctx, skill.Commit{Parent: parent, Hash: b.Hash(), Reason: reason, Bank: b}, k)
+}
+
+// Append makes a commit's bank the current one because a person says so; its parent is the bank it was made from, and
+// ErrConflict means that it is not the current one any more. The newest checkpoint gets the new bank with it, so that
+// training goes on from it. Rounds that came after that checkpoint are ErrLoose: call Latest and Rewind first. The journal
+// keeps what was before.
+func (r *Run) Append(ctx context.Context, c skill.Commit, k Kind) error {
 	if r.lock == nil {
 		return ErrReadOnly
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := skill.Commit{Parent: parent, Hash: b.Hash(), Reason: reason, Bank: b}
+	if got := c.Bank.Hash(); got != c.Hash {
+		return fmt.Errorf("the commit says its bank is %s, it is %s", c.Hash, got)
+	}
 	record, err := text(c)
 	if err != nil {
 		return err
@@ -91,7 +100,7 @@ func (r *Run) Commit(ctx context.Context, parent string, b skill.Bank, k Kind, r
 			return err
 		}
 		if loose > 0 {
-			return fmt.Errorf("%d rounds came after the newest checkpoint: rewind to it first", loose)
+			return fmt.Errorf("%w: %d", ErrLoose, loose)
 		}
 		if err := putCommit(ctx, tx, c, record, k, stamp(r.now())); err != nil {
 			return err
@@ -122,7 +131,7 @@ func (r *Run) Bank(ctx context.Context, hash string) (skill.Bank, error) {
 }
 
 func (r *Run) fullHash(ctx context.Context, hash string) (string, error) {
-	found, err := query(ctx, r.db, func(rows *sql.Rows) (h string, err error) { return h, rows.Scan(&h) },
+	found, err := query(ctx, r.db, scanText,
 		"SELECT hash FROM banks WHERE substr(hash, 1, ?) = ? ORDER BY hash", len(hash), hash)
 	switch {
 	case err != nil:
@@ -135,6 +144,8 @@ func (r *Run) fullHash(ctx context.Context, hash string) (string, error) {
 	return found[0], nil
 }
 
+func scanText(rows *sql.Rows) (s string, err error) { return s, rows.Scan(&s) }
+
 func readBank(ctx context.Context, db querier, hash string) (skill.Bank, error) {
 	var content string
 	err := db.QueryRowContext(ctx, "SELECT content FROM banks WHERE hash = ?", hash).Scan(&content)
@@ -144,6 +155,11 @@ func readBank(ctx context.Context, db querier, hash string) (skill.Bank, error) 
 	case err != nil:
 		return skill.Bank{}, explain(err)
 	}
+	return decodeBank(hash, content)
+}
+
+// decodeBank reads a bank that is stored under a hash.
+func decodeBank(hash, content string) (skill.Bank, error) {
 	var b skill.Bank
 	if err := json.Unmarshal([]byte(content), &b); err != nil {
 		return skill.Bank{}, fmt.Errorf("bank %s: %w (%w)", hash, ErrDamaged, err)
@@ -188,7 +204,7 @@ func (r *Run) Commits(ctx context.Context) ([]Entry, error) {
 // it, every round and checkpoint speaks of a stored bank. It returns what is wrong, in words, and how much it looked at.
 func (r *Run) CheckBanks(ctx context.Context) (wrong []string, banks, commits int, err error) {
 	err = r.read(ctx, func(tx *sql.Tx) error {
-		hashes, err := query(ctx, tx, func(rows *sql.Rows) (h string, err error) { return h, rows.Scan(&h) }, "SELECT hash FROM banks ORDER BY hash")
+		hashes, err := query(ctx, tx, scanText, "SELECT hash FROM banks ORDER BY hash")
 		if err != nil {
 			return err
 		}
@@ -206,7 +222,7 @@ func (r *Run) CheckBanks(ctx context.Context) (wrong []string, banks, commits in
 		if err != nil {
 			return err
 		}
-		lost, err := query(ctx, tx, func(rows *sql.Rows) (s string, err error) { return s, rows.Scan(&s) }, `
+		lost, err := query(ctx, tx, scanText, `
 			SELECT 'report ' || seq || ' speaks of bank ' || bank || ', which is not stored' FROM reports WHERE bank NOT IN (SELECT hash FROM banks)
 			UNION ALL SELECT 'checkpoint ' || number || ' speaks of bank ' || bank || ', which is not stored' FROM checkpoints WHERE bank NOT IN (SELECT hash FROM banks)`)
 		wrong = append(wrong, lost...)

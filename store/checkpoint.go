@@ -238,14 +238,9 @@ func (r *Run) setAside(s Saved, why error) (Damage, error) {
 	if r.lock == nil || errors.Is(why, os.ErrNotExist) {
 		return d, nil
 	}
-	aside := s.Path + ".damaged"
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {
-			break
-		} else if err != nil {
-			return d, err
-		}
-		aside = s.Path + ".damaged" + strconv.Itoa(n)
+	aside, err := asideName(s.Path)
+	if err != nil {
+		return d, err
 	}
 	if err := r.disk.do("set aside "+filepath.Base(s.Path), func() error { return os.Rename(s.Path, aside) }); err != nil {
 		return d, err
@@ -253,6 +248,21 @@ func (r *Run) setAside(s Saved, why error) (Damage, error) {
 	d.Aside = aside
 	return d, nil
 }
+
+// asideName is a name for a damaged file that nothing has yet.
+func asideName(path string) (string, error) {
+	aside := path + damagedSuffix
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {
+			return aside, nil
+		} else if err != nil {
+			return "", err
+		}
+		aside = path + damagedSuffix + strconv.Itoa(n)
+	}
+}
+
+const damagedSuffix = ".damaged"
 
 // Rewound says what Rewind took back.
 type Rewound struct {

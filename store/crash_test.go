@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -460,23 +461,13 @@ func TestConcurrentCommits(t *testing.T) {
 	r.Close()
 	const writers, each = 8, 5
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	conflicts := 0
+	var calls atomic.Int32
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				for {
-					err := addSkill(t, dir, w*each+i)
-					if err == nil {
-						break
-					}
-					if !errors.Is(err, ErrConflict) {
-						t.Errorf("writer %d: %v", w, err)
-						return
-					}
-					mu.Lock()
-					conflicts++
-					mu.Unlock()
+				if err := addSkill(t, dir, w*each+i, &calls); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
 				}
 			}
 		})
@@ -497,36 +488,77 @@ func TestConcurrentCommits(t *testing.T) {
 	if wrong, _, _, err := r.CheckBanks(t.Context()); err != nil || len(wrong) > 0 {
 		t.Errorf("check: %q, %v", wrong, err)
 	}
-	t.Logf("%d conflicts", conflicts)
+	t.Logf("%d conflicts", calls.Load()-writers*each)
 }
 
-// addSkill reads the bank without the lock, as a person's tool does, and commits it with a skill more.
-func addSkill(t *testing.T, dir string, n int) error {
-	v, err := View(t.Context(), dir, clock())
-	if err != nil {
+func addSkill(t *testing.T, dir string, n int, calls *atomic.Int32) error {
+	_, err := Amend(t.Context(), dir, time.Minute, clock(), Amended, func(string) {}, func(_ context.Context, _ *Run, cur Current) (skill.Commit, error) {
+		calls.Add(1)
+		e := proposal(n)
+		e.Title, e.Principle = fmt.Sprintf("%s %d", strings.Repeat("x", n+1), n), strings.Repeat(fmt.Sprintf("w%d ", n), 1+n)
+		next, outcome := cur.Bank.Apply(e, skill.Permission{Category: skill.General})
+		if outcome != skill.Added {
+			return skill.Commit{}, fmt.Errorf("outcome %v", outcome)
+		}
+		return skill.Commit{Bank: next, Edit: e, Outcome: outcome, Reason: fmt.Sprintf("edit %d", n)}, nil
+	})
+	return err
+}
+
+// A change while somebody trains waits, and then says so; one on top of rounds that resuming takes back takes them back.
+func TestAmend(t *testing.T) {
+	r := newRun(t)
+	keep(t, r, 0, 1, 2, 3)
+	dir := r.Dir()
+	var told []string
+	amend := func(next func(Current) (skill.Bank, error)) error {
+		told = nil
+		_, err := Amend(t.Context(), dir, 0, clock(), RolledBack, func(s string) { told = append(told, s) }, func(_ context.Context, _ *Run, cur Current) (skill.Commit, error) {
+			b, err := next(cur)
+			return skill.Commit{Bank: b, Reason: "by hand"}, err
+		})
 		return err
 	}
-	defer v.Close()
-	head, err := v.Head(t.Context())
-	if err != nil {
-		return err
+	older := func(cur Current) (skill.Bank, error) { return grown(t, 1).Continue(cur.Bank), cur.Damage }
+	if err := amend(older); !errors.Is(err, ErrLocked) {
+		t.Errorf("beside a writer: %v, want ErrLocked", err)
 	}
-	b, err := v.Bank(t.Context(), head)
-	if err != nil {
-		return err
+	rep, _, _ := round(t, 4)
+	rep.Commits, rep.Bank = nil, grown(t, 2).Hash()
+	if err := r.Keep(t.Context(), rep, nil, nil); err != nil { // a round without a checkpoint
+		t.Fatal(err)
 	}
-	e := proposal(n)
-	e.Title, e.Principle = fmt.Sprintf("%s %d", strings.Repeat("x", n+1), n), strings.Repeat(fmt.Sprintf("w%d ", n), 1+n)
-	next, outcome := b.Apply(e, skill.Permission{Category: skill.General})
-	if outcome != skill.Added {
-		return fmt.Errorf("outcome %v", outcome)
+	r.Close()
+	stop := errors.New("no")
+	if err := amend(func(Current) (skill.Bank, error) { return skill.Bank{}, stop }); !errors.Is(err, stop) {
+		t.Errorf("%v, want the change's own error", err)
 	}
-	r, err := Open(t.Context(), dir, time.Minute, clock())
-	if err != nil {
-		return err
+	if err := amend(older); err != nil || len(told) != 1 || !strings.Contains(told[0], "1 rounds") {
+		t.Errorf("%v, told %q", err, told)
 	}
-	defer r.Close()
-	return r.Commit(t.Context(), head, next, Imported, fmt.Sprintf("edit %d", n))
+	r = reopen(t, dir)
+	head, err := r.Head(t.Context())
+	if err != nil || head != grown(t, 1).Continue(grown(t, 2)).Hash() {
+		t.Errorf("the bank is %s, %v", head, err)
+	}
+	// A bank that cannot be read stays as it is; another can follow it.
+	if _, err := r.db.ExecContext(t.Context(), "UPDATE banks SET content = '{}' WHERE hash = ?", head); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if err := amend(older); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v, want ErrDamaged", err)
+	}
+	if err := amend(func(cur Current) (skill.Bank, error) { return grown(t, 2).Continue(cur.Bank), nil }); err != nil {
+		t.Errorf("going on from a damaged bank: %v", err)
+	}
+	r = reopen(t, dir)
+	if head, err = r.Head(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := r.Bank(t.Context(), head); err != nil || b.Len() != 2 {
+		t.Errorf("the bank after it: %d skills, %v", b.Len(), err)
+	}
 }
 
 func TestBankByPrefix(t *testing.T) {

@@ -20,6 +20,7 @@ var (
 	ErrNoCheckpoint = errors.New("the run has no checkpoint yet")
 	ErrNotFound     = errors.New("not found")
 	ErrConflict     = errors.New("the bank is not the current one any more")
+	ErrLoose        = errors.New("rounds came after the newest checkpoint: rewind to it first")
 	ErrFull         = errors.New("the disk is full: free some space and resume the run; its last checkpoint is whole")
 )
 

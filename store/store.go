@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,6 +96,9 @@ func create(ctx context.Context, dir string, m Manifest, now func() time.Time, d
 
 // lay writes a new run's files. run.db comes last and whole, so that a directory either holds a run or does not.
 func (r *Run) lay(ctx context.Context, m Manifest) error {
+	if err := damagedBefore(r.dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	}
 	for _, name := range []string{"run.db", "checkpoints"} {
 		_, err := os.Stat(r.path(name))
 		switch {
@@ -124,8 +128,8 @@ func (r *Run) lay(ctx context.Context, m Manifest) error {
 }
 
 // Open opens a run for writing; at most one process has it open so. If another has, Open waits for it as long as wait
-// says, then fails with ErrLocked. A directory without a run is ErrNoRun, one of another format ErrVersion, a damaged
-// database ErrDamaged; in all these cases nothing is changed.
+// says, then fails with ErrLocked. A directory without a run is ErrNoRun, one of another format ErrVersion; then nothing is
+// changed. A damaged database is ErrDamaged, and is set aside under another name: nothing writes to it again.
 func Open(ctx context.Context, dir string, wait time.Duration, now func() time.Time) (*Run, error) {
 	if err := holdsRun(dir); err != nil {
 		return nil, err
@@ -135,14 +139,54 @@ func Open(ctx context.Context, dir string, wait time.Duration, now func() time.T
 		return nil, err
 	}
 	r, err := open(ctx, dir, now)
+	if err == nil {
+		if err = r.quickCheck(ctx); err == nil {
+			r.lock = l
+			return r, nil
+		}
+		err = errors.Join(err, r.db.Close())
+	}
+	if errors.Is(err, ErrDamaged) && !errors.Is(err, errForeign) {
+		err = setDatabaseAside(dir, err)
+	}
+	return nil, errors.Join(err, l.release())
+}
+
+// errForeign marks a database that somebody else's program made: it is not ours to move.
+var errForeign = errors.New("it is not the database of a run")
+
+// setDatabaseAside gives a damaged database, with the files that belong to it, a name that nothing overwrites, and adds
+// that to the error.
+func setDatabaseAside(dir string, why error) error {
+	path := filepath.Join(dir, "run.db")
+	aside, err := asideName(path)
 	if err != nil {
-		return nil, errors.Join(err, l.release())
+		return errors.Join(why, err)
 	}
-	r.lock = l
-	if err := r.quickCheck(ctx); err != nil {
-		return nil, errors.Join(err, r.Close())
+	for _, part := range []string{"-wal", "-shm", ""} { // the database last: without it, the directory holds no run
+		if err := os.Rename(path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(why, err)
+		}
 	}
-	return r, nil
+	return errors.Join(fmt.Errorf("%w; it was set aside as %s", why, filepath.Base(aside)), syncDir(dir))
+}
+
+// damagedBefore reports a database that was set aside.
+func damagedBefore(dir string) error {
+	found, err := filepath.Glob(filepath.Join(globEscape(dir), "run.db"+damagedSuffix+"*"))
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: the run's database was %w and set aside as %s: put a good copy back as run.db, or read its banks with skillmaster bank salvage %s",
+		dir, ErrDamaged, filepath.Base(found[0]), found[0])
+}
+
+// globEscape makes a path a pattern that matches it alone.
+func globEscape(path string) string {
+	if filepath.Separator == '\\' {
+		return path // Windows: no file is named with *, ? or [ in a way that could be escaped
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // View opens a run for reading, also while another process writes it. What needs the run for itself fails with ErrReadOnly.
@@ -169,6 +213,9 @@ func holdsRun(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, "run.db"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := damagedBefore(dir); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w (there is no run.db): give the directory of a run, or start one with skillmaster train --run %s", dir, ErrNoRun, dir)
 	case err != nil:
 		return err
@@ -187,7 +234,11 @@ func (r *Run) checkHeader(ctx context.Context) error {
 		return r.damaged(err)
 	}
 	if app != application {
-		return r.damaged(errors.New("it is not the database of a run"))
+		why := errForeign
+		if info, err := os.Stat(r.path("run.db")); err == nil && info.Size() == 0 {
+			why = errors.New("it is empty")
+		}
+		return r.damaged(why)
 	}
 	if format != Format {
 		var by string
@@ -217,7 +268,7 @@ func (r *Run) damaged(err error) error {
 	if e := explain(err); !errors.Is(e, ErrDamaged) && isSQLite(err) {
 		return e // busy, full, no permission: not damage
 	}
-	return fmt.Errorf("%s: %w (%w); nothing was changed: put a copy of it back, or start a new run in another directory", r.path("run.db"), ErrDamaged, err)
+	return fmt.Errorf("%s: %w (%w); nothing in it was changed: put a copy of it back, or start a new run in another directory", r.path("run.db"), ErrDamaged, err)
 }
 
 // Close gives the run back. A second call does nothing.

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -308,7 +311,9 @@ var opens = map[string]func(*testing.T, string) error{
 	},
 }
 
-func TestDamagedDatabaseIsReportedAndLeftAlone(t *testing.T) {
+// A damaged database is reported, set aside under another name with all its bytes, and never written to nor taken for a
+// run that has not begun.
+func TestDamagedDatabaseIsSetAside(t *testing.T) {
 	for name, harm := range map[string]func([]byte) []byte{
 		"text": func([]byte) []byte {
 			return []byte("not a database at all, but long enough to have a header, says somebody who wrote it by hand")
@@ -326,20 +331,110 @@ func TestDamagedDatabaseIsReportedAndLeftAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			harmed := harm(b)
+			harmed := harm(slices.Clone(b))
 			if err := os.WriteFile(path, harmed, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := opens["open"](t, r.Dir()); !errors.Is(err, ErrDamaged) {
-				t.Errorf("%v, want ErrDamaged", err)
+			if err := opens["view"](t, r.Dir()); err != nil && !errors.Is(err, ErrDamaged) {
+				t.Errorf("a reader got %v", err)
 			}
 			if after, err := os.ReadFile(path); err != nil || string(after) != string(harmed) {
+				t.Errorf("a reader changed the file (%v)", err)
+			}
+			if err := opens["open"](t, r.Dir()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "run.db.damaged") {
+				t.Errorf("%v, want ErrDamaged with where it is now", err)
+			}
+			if after, err := os.ReadFile(path + ".damaged"); err != nil || string(after) != string(harmed) {
 				t.Errorf("the file was changed (%v)", err)
+			}
+			for how, open := range opens {
+				if err := open(t, r.Dir()); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoRun) {
+					t.Errorf("%s later: %v, want ErrDamaged", how, err)
+				}
 			}
 			if _, err := Create(t.Context(), r.Dir(), manifest(), clock()); !errors.Is(err, ErrExists) {
 				t.Errorf("create over it: %v, want ErrExists", err)
 			}
+			if err := os.WriteFile(path, b, 0o600); err != nil { // a copy is put back, and damaged again
+				t.Fatal(err)
+			}
+			reopen(t, r.Dir()).Close()
+			if err := os.WriteFile(path, harmed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := opens["open"](t, r.Dir()); !errors.Is(err, ErrDamaged) {
+				t.Errorf("damaged again: %v", err)
+			}
+			if _, err := os.Stat(path + ".damaged2"); err != nil {
+				t.Errorf("the second one: %v", err)
+			}
 		})
+	}
+}
+
+func TestForeignDatabaseStays(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.db")
+	db, err := sql.Open("sqlite", dsn(path, "rwc", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE other (x)"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	if err := opens["open"](t, dir); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v, want ErrDamaged", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("somebody else's database was moved: %v", err)
+	}
+}
+
+func TestSalvage(t *testing.T) {
+	r := newRun(t)
+	keep(t, r, 0, 1, 2, 3)
+	var want []string
+	for _, b := range []skill.Bank{{}, grown(t, 1), grown(t, 2)} {
+		want = append(want, b.Hash())
+	}
+	r.Close()
+	path := filepath.Join(r.Dir(), "run.db")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := func(banks []skill.Bank) (out []string) {
+		for _, b := range banks {
+			out = append(out, b.Hash())
+		}
+		return out
+	}
+	banks, lost, err := Salvage(t.Context(), path)
+	if err != nil || len(lost) > 0 || !slices.Equal(hashes(banks), want) {
+		t.Errorf("of a whole file: %v, lost %v, %v; want %v", hashes(banks), lost, err, want)
+	}
+	rotten := bytes.ReplaceAll(slices.Clone(whole), []byte("Rule number 1"), []byte("Rule number I"))
+	if err := os.WriteFile(path, rotten, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	banks, lost, err = Salvage(t.Context(), path)
+	if err != nil || len(lost) != 1 || !slices.Equal(hashes(banks), want[:2]) {
+		t.Errorf("of a rotten bank: %v, lost %v, %v", hashes(banks), lost, err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, rotten) {
+		t.Errorf("the file was changed (%v)", err)
+	}
+	for name, content := range map[string][]byte{"text": []byte(strings.Repeat("no database ", 100)), "nothing": nil} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Salvage(t.Context(), path); !errors.Is(err, ErrDamaged) {
+			t.Errorf("of %s: %v, want ErrDamaged", name, err)
+		}
+	}
+	if _, _, err := Salvage(t.Context(), filepath.Join(r.Dir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of no file: %v", err)
 	}
 }
 
