@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,12 +24,11 @@ type bankCmd struct {
 	Log      bankLogCmd      `cmd:"" help:"Print the journal: every commit with its evidence."`
 	Rollback bankRollbackCmd `cmd:"" help:"Make an earlier bank the current one, as a new commit."`
 	Check    bankCheckCmd    `cmd:"" help:"Verify a run's journal, or a bank file."`
-	Export   bankExportCmd   `cmd:"" help:"Write a bank as a file."`
-	Import   bankImportCmd   `cmd:"" help:"Make the bank of a file the current one, as a new commit."`
+	Edit     bankEditCmd     `cmd:"" help:"Edit the current bank by hand: propose, update, retire, pin, each a commit."`
+	Export   bankExportCmd   `cmd:"" help:"Write a bank as a file, or as Agent Skills."`
+	Import   bankImportCmd   `cmd:"" help:"Make the bank of a file the current one, or add Agent Skills to it, as a new commit."`
+	Salvage  bankSalvageCmd  `cmd:"" help:"Read the banks of a damaged run database."`
 }
-
-// lockWait is how long a change waits for another process to be done with the run.
-const lockWait = 5 * time.Second
 
 // bankSource is where a bank is read from.
 type bankSource struct {
@@ -186,7 +184,11 @@ func bankText(b skill.Bank) string {
 			category = s.Category
 			fmt.Fprintf(&out, "\n%s\n", category)
 		}
-		fmt.Fprintf(&out, "  %s  %s\n      %s\n", s.ID, s.Title, s.Principle)
+		mark := ""
+		if b.Pinned(s.ID) {
+			mark = "  (pinned)"
+		}
+		fmt.Fprintf(&out, "  %s  %s%s\n      %s\n", s.ID, s.Title, mark, s.Principle)
 		if s.When != "" {
 			fmt.Fprintf(&out, "      when: %s\n", s.When)
 		}
@@ -203,7 +205,7 @@ type bankDiffCmd struct {
 
 // Help is shown under --help.
 func (bankDiffCmd) Help() string {
-	return "Exit code 1 if they differ, as diff has it.\n\nExample:\n  skillmaster bank diff --run runs/first 3f2a9c"
+	return "- is what the first bank has, + what the second has. Exit code 1 if they differ, as diff has it.\n\nExample:\n  skillmaster bank diff --run runs/first 3f2a9c"
 }
 
 // bankChange is a skill that one of two banks has otherwise; nil: it does not have it.
@@ -211,6 +213,8 @@ type bankChange struct {
 	ID   string       `json:"id"`
 	From *skill.Skill `json:"from"`
 	To   *skill.Skill `json:"to"`
+	// Status is what else changed: retired, pinned or unpinned.
+	Status string `json:"status,omitempty"`
 }
 
 func diffBanks(a, b skill.Bank) []bankChange {
@@ -224,16 +228,34 @@ func diffBanks(a, b skill.Bank) []bankChange {
 	for _, id := range ids {
 		from, had := a.Skill(id)
 		to, has := b.Skill(id)
-		switch {
-		case had && has && from != to:
-			out = append(out, bankChange{id, &from, &to})
-		case had && !has:
-			out = append(out, bankChange{ID: id, From: &from})
-		case has && !had:
-			out = append(out, bankChange{ID: id, To: &to})
+		c := bankChange{ID: id, Status: statusChange(a, b, id)}
+		if had && from != to {
+			c.From = &from
+		}
+		if has && from != to {
+			c.To = &to
+		}
+		if c.From != nil || c.To != nil || c.Status != "" {
+			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// statusChange says what became of a skill besides its text.
+func statusChange(a, b skill.Bank, id string) string {
+	archived := func(x skill.Bank) bool {
+		return slices.ContainsFunc(x.Archived(), func(s skill.Skill) bool { return s.ID == id })
+	}
+	switch {
+	case archived(b) && !archived(a):
+		return "retired"
+	case b.Pinned(id) && !a.Pinned(id):
+		return "pinned"
+	case a.Pinned(id) && !b.Pinned(id):
+		return "unpinned"
+	}
+	return ""
 }
 
 var errDiffer = errors.New("the banks differ")
@@ -253,6 +275,9 @@ func (c *bankDiffCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 			err = printJSON(stdout, changes)
 		} else {
 			_, err = io.WriteString(stdout, diffText(changes))
+			if err == nil && len(changes) == 0 && a.Hash() != b.Hash() {
+				_, err = io.WriteString(stdout, "the skills are the same; order, archive, mistakes or ids to come differ\n")
+			}
 		}
 		if err == nil && a.Hash() != b.Hash() {
 			err = errDiffer
@@ -271,247 +296,9 @@ func diffText(changes []bankChange) string {
 	for _, c := range changes {
 		line("-", c.From)
 		line("+", c.To)
+		if c.Status != "" {
+			fmt.Fprintf(&out, "! %s %s\n", c.ID, c.Status)
+		}
 	}
 	return out.String()
-}
-
-type bankLogCmd struct {
-	Run  string `help:"Run directory." required:"" placeholder:"DIR"`
-	JSON bool   `help:"Print JSON." name:"json"`
-}
-
-// Help is shown under --help.
-func (bankLogCmd) Help() string { return "Example:\n  skillmaster bank log --run runs/first" }
-
-// logRow is a commit as it is printed.
-type logRow struct {
-	Number int       `json:"number"`
-	Kind   string    `json:"kind"`
-	Report int       `json:"report"`
-	Made   time.Time `json:"made"`
-	skill.Commit
-}
-
-func (c *bankLogCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	return withRun(ctx, c.Run, func(run *store.Run) error {
-		commits, err := run.Commits(ctx)
-		if err != nil {
-			return err
-		}
-		rows := make([]logRow, len(commits))
-		for i, e := range commits {
-			rows[i] = logRow{Number: e.Number, Kind: string(e.Kind), Report: e.Report, Made: e.Made, Commit: e.Commit}
-		}
-		if c.JSON {
-			return printJSON(stdout, rows)
-		}
-		var out strings.Builder
-		for _, r := range rows {
-			fmt.Fprintf(&out, "%d  %s → %s  %s, %s\n", r.Number, short(r.Parent), short(r.Hash), r.Kind, r.Made.Local().Format(time.DateTime))
-			if r.Kind == string(store.Edited) {
-				p, e := r.Provenance, r.Provenance.Evidence
-				fmt.Fprintf(&out, "   %s: %s: %s\n", r.Outcome, oneLine(r.Edit.Title), oneLine(r.Edit.Principle))
-				fmt.Fprintf(&out, "   iteration %d, %s, policy version %d; %d pairs, %d won, %d lost, mean delta %+.3f, e-value %.2f\n",
-					p.Iteration, p.Task, p.PolicyVersion, e.Pairs, e.Wins, e.Losses, e.MeanDelta, e.EValue)
-			}
-			if r.Reason != "" {
-				fmt.Fprintf(&out, "   %s\n", r.Reason)
-			}
-		}
-		_, err = io.WriteString(stdout, out.String())
-		return err
-	})
-}
-
-// oneLine is a committed edit's text as the bank took it, white space collapsed: the record holds what the policy wrote,
-// carriage returns and all.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// makeBank makes a new bank from a run's current one.
-type makeBank func(run *store.Run, current skill.Bank) (skill.Bank, error)
-
-// change commits a bank to a run that nobody trains: rounds after its newest checkpoint are taken back first, as
-// resuming does.
-func change(ctx context.Context, dir string, k store.Kind, reason string, stderr io.Writer, next makeBank) (skill.Bank, error) {
-	run, err := store.Open(ctx, dir, lockWait, time.Now)
-	if err != nil {
-		return skill.Bank{}, err
-	}
-	defer run.Close()
-	saved, damaged, err := run.Latest(ctx)
-	for _, d := range damaged {
-		fmt.Fprintln(stderr, "warning:", d)
-	}
-	if err != nil && !errors.Is(err, store.ErrNoCheckpoint) {
-		return skill.Bank{}, err
-	}
-	back, err := run.Rewind(ctx, saved)
-	if err != nil {
-		return skill.Bank{}, err
-	}
-	if back.Reports > 0 {
-		fmt.Fprintf(stderr, "%d rounds after the newest checkpoint were taken back; training plays them again\n", back.Reports)
-	}
-	current, err := bankOf(ctx, run, "")
-	if err != nil {
-		return skill.Bank{}, err
-	}
-	b, err := next(run, current)
-	if err != nil {
-		return skill.Bank{}, err
-	}
-	if b.Hash() == current.Hash() {
-		return skill.Bank{}, fmt.Errorf("bank %s is the current one already", short(b.Hash()))
-	}
-	return b, run.Commit(ctx, current.Hash(), b, k, reason)
-}
-
-type bankRollbackCmd struct {
-	Run    string `help:"Run directory." required:"" placeholder:"DIR"`
-	Hash   string `arg:"" help:"Hash of the bank to go back to, or its first characters."`
-	Reason string `help:"Why; kept in the journal." placeholder:"TEXT"`
-}
-
-// Help is shown under --help.
-func (bankRollbackCmd) Help() string {
-	return `Nothing is deleted: the journal gets a new commit whose bank has the skills of the older one. Ids that were given since
-are not given again, so its hash is a new one. Training goes on from it.
-
-Example:
-  skillmaster bank rollback --run runs/first 3f2a9c --reason "worse on heat"`
-}
-
-func (c *bankRollbackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	reason := "back to " + c.Hash
-	if c.Reason != "" {
-		reason += ": " + c.Reason
-	}
-	b, err := change(ctx, c.Run, store.RolledBack, reason, stderr, func(run *store.Run, current skill.Bank) (skill.Bank, error) {
-		old, err := bankOf(ctx, run, c.Hash)
-		return old.Continue(current), err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "the bank is %s now: %d skills\n", short(b.Hash()), b.Len())
-	return err
-}
-
-type bankCheckCmd struct {
-	bankSource
-	JSON bool `help:"Print JSON." name:"json"`
-}
-
-// Help is shown under --help.
-func (bankCheckCmd) Help() string {
-	return `Of a run: every bank has the hash it is stored under, every commit starts from the bank before it, every round and
-checkpoint speaks of a stored bank. Of a file: it can be read as it is. Exit code 1 if anything is wrong.
-
-Examples:
-  skillmaster bank check --run runs/first
-  skillmaster bank check --file bank.json`
-}
-
-// bankCheck is what a check found.
-type bankCheck struct {
-	Banks   int      `json:"banks"`
-	Commits int      `json:"commits"`
-	Wrong   []string `json:"wrong"`
-}
-
-func (c *bankCheckCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	return c.with(ctx, func(run *store.Run) error {
-		found := bankCheck{Wrong: []string{}}
-		if run == nil {
-			if _, err := readBank(c.File); err != nil {
-				return err
-			}
-			found.Banks = 1
-		} else {
-			wrong, banks, commits, err := run.CheckBanks(ctx)
-			if err != nil {
-				return err
-			}
-			found.Banks, found.Commits, found.Wrong = banks, commits, append(found.Wrong, wrong...)
-		}
-		if c.JSON {
-			if err := printJSON(stdout, found); err != nil {
-				return err
-			}
-		} else {
-			fmt.Fprintf(stdout, "%d banks, %d commits, %d faults\n", found.Banks, found.Commits, len(found.Wrong))
-			for _, w := range found.Wrong {
-				fmt.Fprintln(stdout, " ", w)
-			}
-		}
-		if n := len(found.Wrong); n > 0 {
-			return fmt.Errorf("the journal has %d faults", n)
-		}
-		return nil
-	})
-}
-
-type bankExportCmd struct {
-	Run  string `help:"Run directory." required:"" placeholder:"DIR"`
-	Hash string `arg:"" optional:"" help:"Hash of the bank, or its first characters. Default: the current one."`
-	Form string `help:"public: the JSON form of published banks; json: one line, as the run stores it." default:"public" enum:"public,json"`
-	To   string `help:"File to write. Default: stdout." placeholder:"FILE"`
-}
-
-// Help is shown under --help.
-func (bankExportCmd) Help() string {
-	return "Example:\n  skillmaster bank export --run runs/first --to bank.json"
-}
-
-func (c *bankExportCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	return withRun(ctx, c.Run, func(run *store.Run) error {
-		b, err := bankOf(ctx, run, c.Hash)
-		if err != nil {
-			return err
-		}
-		var out bytes.Buffer
-		if c.Form == "json" {
-			err = json.NewEncoder(&out).Encode(b)
-		} else {
-			err = skill.WritePublic(&out, b)
-		}
-		if err != nil {
-			return err
-		}
-		if c.To == "" {
-			_, err = stdout.Write(out.Bytes())
-			return err
-		}
-		fmt.Fprintf(stderr, "%d skills to %s\n", b.Len(), c.To)
-		return writeWhole(c.To, func(w io.Writer) error {
-			_, err := w.Write(out.Bytes())
-			return err
-		})
-	})
-}
-
-type bankImportCmd struct {
-	Run    string `help:"Run directory." required:"" placeholder:"DIR"`
-	File   string `arg:"" help:"Bank file in the public JSON form." type:"existingfile"`
-	Reason string `help:"Why; kept in the journal." placeholder:"TEXT"`
-}
-
-// Help is shown under --help.
-func (bankImportCmd) Help() string {
-	return "Training goes on from the imported bank; the journal keeps the one before.\n\nExample:\n  skillmaster bank import --run runs/first bank.json --reason \"edited by hand\""
-}
-
-func (c *bankImportCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	read, err := readBank(c.File)
-	if err != nil {
-		return err
-	}
-	b, err := change(ctx, c.Run, store.Imported, c.Reason, stderr, func(_ *store.Run, current skill.Bank) (skill.Bank, error) {
-		return read.Continue(current), nil
-	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "the bank is %s now: %d skills\n", short(b.Hash()), b.Len())
-	return err
 }

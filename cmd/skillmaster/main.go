@@ -71,9 +71,10 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		fmt.Fprintf(stderr, "skillmaster: %v\n(skillmaster --help, or skillmaster COMMAND --help)\n", err)
 		return exitUsage
 	}
-	err = dispatch(ctx, parsed.Selected().Target.Addr().Interface(), args, stdin, stdout, stderr)
+	// Worlds, skills and files hold text that others wrote: none of it reaches a terminal raw.
+	err = dispatch(ctx, parsed.Selected().Target.Addr().Interface(), args, stdin, &plainWriter{w: stdout}, stderr)
 	if err != nil {
-		fmt.Fprintf(stderr, "skillmaster: %v\n", err)
+		fmt.Fprintf(stderr, "skillmaster: %s\n", plain(err.Error()))
 	}
 	return exitCode(ctx, err)
 }
