@@ -21,6 +21,7 @@ var plan = map[string]string{
 	"bm25":    "",
 	"chat":    "",
 	"grpo":    "",
+	"plot":    "",
 	"skill":   "bm25",
 	"episode": "skill",
 	// Contracts: what a world and a model must be able to do.
@@ -32,8 +33,8 @@ var plan = map[string]string{
 	"train":   "chat env episode grpo policy probe rollout skill",
 	// Edge: one package for each technology.
 	"store":                            "episode skill train",
-	"web":                              "episode skill store train",
-	"report":                           "episode skill store train",
+	"web":                              "chat episode plot probe report skill store train",
+	"report":                           "episode plot probe skill store train",
 	"mcp":                              "episode skill store",
 	"fetch":                            "",
 	"env/alfworld":                     "env env/textworld episode skill",
@@ -48,6 +49,7 @@ var plan = map[string]string{
 	"policy/tinker":                    "chat grpo policy",
 	// Conformance suites, for tests only.
 	"env/envtest":       "env episode skill",
+	"store/storetest":   "episode probe skill store train",
 	"policy/policytest": "chat grpo policy",
 }
 

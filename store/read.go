@@ -130,7 +130,12 @@ func phaseOf(name string) (train.Phase, error) {
 
 // Reports lists those after a sequence number (0: all), in the order they were kept.
 func (r *Run) Reports(ctx context.Context, after int) ([]Kept, error) {
-	out, err := query(ctx, r.db, func(rows *sql.Rows) (k Kept, err error) {
+	out, err := reports(ctx, r.db, after)
+	return out, explain(err)
+}
+
+func reports(ctx context.Context, db querier, after int) ([]Kept, error) {
+	return query(ctx, db, func(rows *sql.Rows) (k Kept, err error) {
 		var phase, kept string
 		if err = rows.Scan(&k.Report, &phase, &k.Round.Round, &k.PolicyVersion, &k.Bank, &kept); err != nil {
 			return k, err
@@ -141,7 +146,6 @@ func (r *Run) Reports(ctx context.Context, after int) ([]Kept, error) {
 		k.Kept, err = unstamp(kept)
 		return k, err
 	}, "SELECT seq, phase, round, policy_version, bank, kept FROM reports WHERE seq > ? ORDER BY seq", after)
-	return out, explain(err)
 }
 
 // Point is one value of a series.
@@ -174,6 +178,56 @@ func (r *Run) points(ctx context.Context, sqlText, key string) ([]Point, error) 
 	return out, explain(err)
 }
 
+// Numbers is a report's head with all its numbers. What was not measured, or was not a finite number, is not there.
+type Numbers struct {
+	Kept
+	Metrics map[string]float64
+	Seconds map[string]float64 // wall time by part
+}
+
+// Numbers returns reports after a sequence number (0: all) with their numbers, all of one moment.
+func (r *Run) Numbers(ctx context.Context, after int) ([]Numbers, error) {
+	var out []Numbers
+	err := r.read(ctx, func(tx *sql.Tx) error {
+		heads, err := reports(ctx, tx, after)
+		if err != nil {
+			return err
+		}
+		place := map[int]int{}
+		for i, k := range heads {
+			place[k.Report] = i
+			out = append(out, Numbers{k, map[string]float64{}, map[string]float64{}})
+		}
+		if err := eachNumber(ctx, tx, "SELECT report, key, value FROM metrics WHERE report > ? AND value IS NOT NULL", after, func(report int, key string, v float64) {
+			out[place[report]].Metrics[key] = v
+		}); err != nil {
+			return err
+		}
+		return eachNumber(ctx, tx, "SELECT report, key, value FROM seconds WHERE report > ? AND value IS NOT NULL", after, func(report int, key string, v float64) {
+			out[place[report]].Seconds[key] = v
+		})
+	})
+	return out, err
+}
+
+func eachNumber(ctx context.Context, tx *sql.Tx, sqlText string, after int, f func(report int, key string, v float64)) (err error) {
+	rows, err := tx.QueryContext(ctx, sqlText, after)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var report int
+		var key string
+		var v float64
+		if err := rows.Scan(&report, &key, &v); err != nil {
+			return err
+		}
+		f(report, key, v)
+	}
+	return rows.Err()
+}
+
 // Played is a trajectory's head.
 type Played struct {
 	Report        int
@@ -188,18 +242,24 @@ type Played struct {
 	Stop          episode.StopReason
 	Outcome       string // of its review's edit; empty: no review
 	Tokens        int
+	Seed          episode.Seed
 }
 
 // Trajectories lists the trajectories of a report (0: of all), by group and member.
 func (r *Run) Trajectories(ctx context.Context, report int) ([]Played, error) {
 	out, err := query(ctx, r.db, func(rows *sql.Rows) (p Played, err error) {
-		var stop string
+		var stop, seed string
 		if err := rows.Scan(&p.Report, &p.Group, &p.Member, &p.Task, &p.Family, &p.Success, &p.Steps, &p.EnvReturn,
-			&p.Bank, &p.PolicyVersion, &stop, &p.Outcome, &p.Tokens); err != nil {
+			&p.Bank, &p.PolicyVersion, &stop, &p.Outcome, &p.Tokens, &seed); err != nil {
 			return p, err
 		}
+		s, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil {
+			return p, err
+		}
+		p.Seed = episode.Seed(s)
 		return p, p.Stop.UnmarshalText([]byte(stop))
-	}, `SELECT report, in_group, member, task, family, success, steps, env_return, bank, policy_version, stop, coalesce(outcome, ''), tokens
+	}, `SELECT report, in_group, member, task, family, success, steps, env_return, bank, policy_version, stop, coalesce(outcome, ''), tokens, seed
 		FROM trajectories WHERE ?1 = 0 OR report = ?1 ORDER BY report, in_group, member`, report)
 	return out, explain(err)
 }
@@ -230,6 +290,15 @@ func (r *Run) Trajectory(ctx context.Context, report, group, member int) (Record
 		return Recorded{}, fmt.Errorf("trajectory %d of group %d of report %d: %w", member, group, report, explain(err))
 	}
 	return t, nil
+}
+
+// Seeded finds the trajectory of a report that was played with a seed, or ErrNotFound.
+func (r *Run) Seeded(ctx context.Context, report int, seed uint64) (group, member int, err error) {
+	err = r.db.QueryRowContext(ctx, "SELECT in_group, member FROM trajectories WHERE report = ? AND seed = ?", report, seedText(seed)).Scan(&group, &member)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return group, member, explain(err)
 }
 
 // Judgements returns the judgements of a report, in their order.
@@ -304,10 +373,15 @@ type Evaluated struct {
 
 // Evaluations lists all evaluations, in the order they were made, with their results.
 func (r *Run) Evaluations(ctx context.Context) ([]Evaluated, error) {
+	return r.EvaluationsAfter(ctx, 0)
+}
+
+// EvaluationsAfter is Evaluations for those after an id.
+func (r *Run) EvaluationsAfter(ctx context.Context, id int) ([]Evaluated, error) {
 	var out []Evaluated
 	err := r.read(ctx, func(tx *sql.Tx) (err error) {
 		out, err = query(ctx, tx, scanEvaluation, `SELECT id, coalesce(report, 0), panel, panel_hash, bank, policy_version, retrieval, online, seed,
-			temperature, constrained, coalesce(command, 'null'), made FROM evaluations ORDER BY id`)
+			temperature, constrained, coalesce(command, 'null'), made FROM evaluations WHERE id > ? ORDER BY id`, id)
 		for i := 0; i < len(out) && err == nil; i++ {
 			out[i].Results, err = query(ctx, tx, scanResult, `SELECT task, family, success, steps, env_return, inadmissible, malformed, stop, actions
 				FROM results WHERE evaluation = ? ORDER BY place`, out[i].ID)

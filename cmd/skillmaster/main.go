@@ -40,7 +40,7 @@ type commands struct {
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
 	Report reportCmd `cmd:"" help:"Tables and plots of runs (not built yet)."`
-	Serve  serveCmd  `cmd:"" help:"Dashboard of a run (not built yet)."`
+	Serve  serveCmd  `cmd:"" help:"Show runs in the browser."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`
 }
@@ -59,7 +59,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	ended := -1 // by --help or --version
 	parser, err := kong.New(&c, kong.Name("skillmaster"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { ended = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
-		kong.Vars{"version": "skillmaster " + version, "data": dataFolder()})
+		kong.Vars{"version": "skillmaster " + version, "data": dataFolder(), "listen": listenAt})
 	if err != nil {
 		panic(err) // the struct above is wrong
 	}
@@ -157,17 +157,4 @@ func (reportCmd) Help() string {
 
 func (reportCmd) Execute(context.Context, io.Writer, io.Writer) error {
 	return notBuilt("report", "print one or several runs as tables with intervals and plots, as HTML and Markdown")
-}
-
-type serveCmd struct {
-	Run string `help:"Run directory." placeholder:"DIR"`
-}
-
-// Help is shown under --help.
-func (serveCmd) Help() string {
-	return "Not built yet.\n\nExample:\n  skillmaster serve --run runs/first"
-}
-
-func (serveCmd) Execute(context.Context, io.Writer, io.Writer) error {
-	return notBuilt("serve", "show a run in the browser while it trains")
 }

@@ -29,7 +29,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestNotBuiltYet(t *testing.T) {
-	for _, args := range [][]string{{"report"}, {"serve"}} {
+	for _, args := range [][]string{{"report"}} {
 		if _, errs := must(t, 2, args...); !strings.Contains(errs, "not built yet: it will") {
 			t.Errorf("%q is answered with %q", args, errs)
 		}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"skillmaster/web"
+)
+
+// serveCmd serves what others look at.
+type serveCmd struct {
+	Run    []string `help:"Run directory. May be repeated." type:"existingdir" placeholder:"DIR"`
+	Runs   string   `help:"Folder whose run directories are shown too, new ones as they appear." default:"runs" placeholder:"DIR"`
+	Listen string   `help:"Address of this machine to listen at." default:"${listen}" placeholder:"HOST:PORT"`
+}
+
+// Help is shown under --help.
+func (serveCmd) Help() string {
+	return `Shows runs in the browser: curves, trajectories with their advantages, the bank and its history, edits with their
+probes, evaluations, and what needs attention. Pages follow a run while it trains. They only read, load nothing from other
+machines, and answer only to this one; from elsewhere, go through SSH:
+
+  ssh -L 8384:127.0.0.1:8384 MACHINE
+
+Examples:
+  skillmaster serve
+  skillmaster serve --run runs/first --run /elsewhere/second
+  skillmaster train --serve 127.0.0.1:8384`
+}
+
+// listenAt is where the dashboard listens if nothing else is said.
+const listenAt = "127.0.0.1:8384"
+
+func (c *serveCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+	dashboard := web.New(c.Run, []string{c.Runs}, time.Now, slog.New(slog.NewTextHandler(stderr, nil)))
+	defer dashboard.Close()
+	return listen(ctx, c.Listen, dashboard.Handler(), func(address string) {
+		fmt.Fprintf(stderr, "http://%s shows the runs; Ctrl-C ends it\n", address)
+	})
+}
+
+// listen serves until ctx ends; ready is told the address. Only addresses of this machine are listened at: what is
+// served is not meant for others.
+func listen(ctx context.Context, address string, h http.Handler, ready func(address string)) error {
+	if !web.Local(address) {
+		return usage(fmt.Errorf("%s is not an address of this machine alone, such as %s: to look from elsewhere, go through SSH (ssh -L)", address, listenAt))
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%w (another address: --listen HOST:PORT; port 0 takes a free one)", err)
+	}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 16,
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		cancel() // ends event streams
+		end, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer done()
+		stopped <- errors.Join(server.Shutdown(end), server.Close())
+	})
+	ready(l.Addr().String())
+	err = server.Serve(l)
+	if stop() { // it failed of itself
+		return err
+	}
+	return <-stopped
+}
