@@ -137,7 +137,9 @@ type Trajectory struct {
 	Seed          Seed       `json:"seed"`
 	BankHash      string     `json:"bank"`
 	PolicyVersion int        `json:"policy_version"`
-	ShownSkills   []string   `json:"shown_skills"` // ids of the skills in its prompt
+	ShownSkills   []string   `json:"shown_skills"`       // ids of the skills in its prompt
+	Withhold      float64    `json:"withhold,omitempty"` // chance at which each retrieved skill was left out of it (skill dropout)
+	Withheld      []string   `json:"withheld,omitempty"` // ids of those that were
 	Turns         []Turn     `json:"turns"`
 	Steps         []Step     `json:"steps"`
 	EnvReturn     float64    `json:"env_return"` // sum of the environment's rewards

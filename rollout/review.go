@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"skillmaster/chat"
@@ -51,17 +52,58 @@ func (e *playing) reviewText() string {
 	return text
 }
 
-// review takes the review turn and applies its edit, for the outcome, to the bank the episode was played under.
+// recapChars is the most bytes of an observation or action in a recap.
+const recapChars = 240
+
+// recap tells an episode again in few words: the first observation, then the steps from number from (counted from 0) on,
+// and of those before it the faulty ones, at most as many. It says what it leaves out.
+func (e *playing) recap(first string, from int) string {
+	var faulty []int
+	for i := from - 1; i >= 0 && len(faulty) < len(e.tr.Steps)-from; i-- {
+		if s := e.tr.Steps[i]; s.Malformed || !s.Admissible {
+			faulty = append(faulty, i)
+		}
+	}
+	slices.Reverse(faulty)
+	var b strings.Builder
+	b.WriteString(shortened(first, 4*recapChars) + "\n")
+	if from > 0 {
+		fmt.Fprintf(&b, "[Of steps 1 to %d only what went wrong is told.]\n", from)
+	}
+	for i, s := range e.tr.Steps {
+		if i >= from || slices.Contains(faulty, i) {
+			fmt.Fprintf(&b, "%d. %s\n%s\n", i+1, shortened(string(s.Action), recapChars), shortened(s.Observation, recapChars))
+		}
+	}
+	return b.String()
+}
+
+// shortened cuts a text to n bytes and says so.
+func shortened(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return clip(s, n) + " [cut]"
+}
+
+// review takes the review turn and applies its edit, for the outcome, to the bank the episode was played under. Where the
+// context has no room for it after the episode, it is asked for in a prompt of its own, with as many of the last
+// Config.Recap steps as fit.
 func (e *playing) review(ctx context.Context, answer complete) error {
+	head := e.messages[:slices.IndexFunc(e.messages, func(m chat.Message) bool { return m.Role == chat.User })]
+	first := e.messages[len(head)].Text
 	e.messages = append(e.messages, chat.Message{Role: chat.User, Text: e.reviewText()})
 	c, err := e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
+	for steps := e.cfg.Recap; err == nil && c.Stop == policy.NoContext && steps > 0; steps /= 2 {
+		text := e.recap(first, max(0, len(e.tr.Steps)-steps)) + e.reviewText()
+		e.messages = append(slices.Clone(head), chat.Message{Role: chat.User, Text: text})
+		e.prior, e.seen = nil, 0
+		c, err = e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
+	}
 	if err != nil {
 		return err
 	}
 	if c.Stop == policy.NoContext {
-		if n := len(e.tr.Turns); n > 0 && e.tr.Turns[n-1].Kind == episode.ReviewTurn {
-			e.tr.Turns = e.tr.Turns[:n-1] // half a review says nothing
-		}
 		return nil
 	}
 	call := skill.ParseCall(c.Text, skill.Strict)

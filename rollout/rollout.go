@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"skillmaster/chat"
@@ -30,6 +31,9 @@ type Config struct {
 	RetrieveBy skill.Retrieval `json:"retrieve_by"`
 	MaxSkills  int             `json:"max_skills"` // most skills in a prompt, 0: no limit; by prefix: most general ones
 	Malformed  int             `json:"malformed"`  // guard: so many malformed replies in a row end the episode
+	// Recap is the most steps of an episode that a review sees again where the context has no room for one after the
+	// episode; 0: such an episode has no review.
+	Recap int `json:"recap"`
 	// Constrained lets the policy say admissible actions only, where the world lists them. It is for evaluation, and no
 	// setting of a run: what is learnt from must have been sampled freely.
 	Constrained bool `json:"-"`
@@ -51,6 +55,8 @@ func (c Config) Validate() error {
 		return errors.New("rollout.max_skills and rollout.top_k cannot be negative, rollout.top_p lies between 0 and 1")
 	case c.RetrieveBy == skill.Prefix && c.MaxSkills == 0:
 		return errors.New("rollout.max_skills is 0: retrieval by prefix needs at least 1, the number of general skills to show")
+	case c.Recap < 0:
+		return fmt.Errorf("rollout.recap is %d, it cannot be negative", c.Recap)
 	case c.Malformed < 1:
 		return fmt.Errorf("rollout.malformed is %d, the guard needs at least 1", c.Malformed)
 	}
@@ -73,6 +79,9 @@ type Start struct {
 	Bank skill.Bank
 	Must string // id of a skill to be shown before others; empty: none
 	Seed episode.Seed
+	// Withhold is the chance at which each skill that was retrieved is not shown after all, by a coin of its own; its place
+	// stays empty. 0: all are shown.
+	Withhold float64
 	// Horizon is the most steps to take, if fewer than the world allows; 0: as many as that.
 	Horizon int
 }
@@ -163,6 +172,7 @@ func (p *Player) begin(ctx context.Context, s Start) (*playing, error) {
 			q.Must = []string{s.Must}
 		}
 		e.shown = skill.Retrieve(s.Bank, q)
+		e.withhold(s)
 	}
 	for _, k := range e.shown {
 		e.tr.ShownSkills = append(e.tr.ShownSkills, k.ID)
@@ -172,6 +182,21 @@ func (p *Player) begin(ctx context.Context, s Start) (*playing, error) {
 	}
 	e.messages = append(e.messages, chat.Message{Role: chat.User, Text: first.Text})
 	return e, nil
+}
+
+// withhold leaves out skills that were retrieved.
+func (e *playing) withhold(s Start) {
+	if s.Withhold == 0 {
+		return
+	}
+	e.tr.Withhold, e.tr.Withheld = s.Withhold, []string{}
+	e.shown = slices.DeleteFunc(e.shown, func(k skill.Skill) bool {
+		out := s.Seed.Derive("withhold "+k.ID).Rand().Float64() < s.Withhold
+		if out {
+			e.tr.Withheld = append(e.tr.Withheld, k.ID)
+		}
+		return out
+	})
 }
 
 func (e *playing) close() { _ = e.world.Close() } // the record is complete; a world that fails to close loses nothing
@@ -266,8 +291,8 @@ func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int
 			kind, len(e.tr.Turns)+1, e.tr.Task.ID, c.Version, e.tr.PolicyVersion)
 	}
 	e.tr.PolicyVersion = c.Version
-	if c.Stop == policy.NoContext && len(c.IDs) == 0 {
-		return c, nil // nothing was written: no turn
+	if c.Stop == policy.NoContext {
+		return c, nil // cut off by the end of the context: nobody heard it, and it is no sample of what would have been said
 	}
 	var shown strings.Builder
 	for _, m := range e.messages[e.seen:] {

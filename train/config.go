@@ -22,6 +22,7 @@ type Config struct {
 	Rollout rollout.Config   `json:"rollout"`
 	Probe   probe.Config     `json:"probe"`
 	Gate    probe.GateConfig `json:"gate"`
+	Retire  probe.Retirement `json:"retire"`
 	Prices  Prices           `json:"prices"`
 	Learn   LearnConfig      `json:"learn"`
 
@@ -87,6 +88,7 @@ func Default() Config {
 		Rollout: rollout.DefaultConfig(),
 		Probe:   probe.Default(),
 		Gate:    probe.DefaultGate(),
+		Retire:  probe.DefaultRetirement(),
 		Prices:  DefaultPrices(),
 		Learn: LearnConfig{
 			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 1e-4, RateWarmUp: 5, Updates: 1,
@@ -112,7 +114,7 @@ func (c Config) Validate() error {
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
 		return errors.New("evaluate and evaluate_temperature cannot be negative")
 	}
-	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Prices.Validate()} {
+	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Retire.Validate(), c.Prices.Validate()} {
 		if err != nil {
 			return err
 		}

@@ -97,10 +97,30 @@ func policyData(ts []episode.Trajectory, adv []grpo.Advantage, a grpo.Aggregatio
 				}
 			})
 			d.LogProb = logProbs
+			if err := checkRow(d); err != nil {
+				return nil, fmt.Errorf("an episode of %s: %w", t.Task.ID, err)
+			}
 			out = append(out, d)
 		}
 	}
 	return out, nil
+}
+
+// checkRow reports what must not reach a loss: arrays of unequal length, weight on an id that the policy did not choose, a
+// sampling log-probability that is none.
+func checkRow(d grpo.Datum) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	for i, s := range d.Stream {
+		if s == grpo.Context && d.Weight[i] != 0 {
+			return fmt.Errorf("id %d of %d has weight %v, and the policy did not choose it", i, len(d.IDs), d.Weight[i])
+		}
+		if l := d.LogProb[i]; !(l <= 1e-3) || l-l != 0 { // rounding may leave a little above 0
+			return fmt.Errorf("id %d of %d has the log-probability %v", i, len(d.IDs), l)
+		}
+	}
+	return nil
 }
 
 // cloneData lays demonstrations out for cross-entropy: weight 1 on the expert's ids (not on deliberate mistakes), the

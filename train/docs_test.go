@@ -111,6 +111,12 @@ func recordedKeys(t *testing.T) map[string][]string {
 					keys[key+"NAME"] = outcomeNames()
 				case key == "rollout/stop_":
 					keys[key+"NAME"] = stopNames()
+				case key == "bank/change_":
+					keys[key+"NAME"] = []string{"added", "updated", "retired"}
+				case key == "review/tool_":
+					keys[key+"NAME"] = []string{"propose", "update", "keep", "retire", "none"}
+				case key == "rollout/skills_used_", strings.HasPrefix(key, "skill/"): // a family's or a skill's name comes last
+					keys[key+"NAME"] = nil
 				case strings.HasSuffix(key, "_") || strings.HasSuffix(key, "/"):
 					t.Errorf("keys are put together from %q: this test has to be told of what", key)
 				default:

@@ -25,6 +25,7 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	if r.Groups, err = t.rollouts(ctx, player, s, seed, r.Metrics); err != nil {
 		return err
 	}
+	t.meet(s, r.Groups)
 	watch.lap("rollout")
 
 	t.progress(s, "probe", s.Round, t.Config.Iterations)
@@ -34,9 +35,11 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	}
 	watch.lap("probe")
 	t.progress(s, "gate", s.Round, t.Config.Iterations)
+	bank := s.Bank
 	if err := t.gate(ctx, player, s, &r, seed); err != nil {
 		return err
 	}
+	t.retire(s, &r)
 	watch.lap("gate")
 
 	t.progress(s, "update", s.Round, t.Config.Iterations)
@@ -45,7 +48,12 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	}
 	watch.lap("update")
 	rolloutMetrics(r.Metrics, r.Groups)
-	r.Metrics["bank/skills"] = float64(s.Bank.Len())
+	reviewMetrics(r.Metrics, r.Groups)
+	if advice := fewAlive(r.Metrics["action/success"], r.Metrics["action/dead_share"], t.Config.Group); advice != "" {
+		t.Log.WarnContext(ctx, "most groups have nothing to compare", "round", r.Round, "dead_share", r.Metrics["action/dead_share"], "take", advice)
+	}
+	useMetrics(r.Metrics, r.Groups, bank, t.Suite.Guide().Rules)
+	bankMetrics(r.Metrics, bank.Len(), s.Bank, s.Effects, r.Commits)
 
 	s.Round++
 	last := s.Round >= t.Config.Iterations
@@ -80,9 +88,8 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 	}
 	broken := make([]error, n*g)
 	attempt := func(ctx context.Context, i int, again uint64) (episode.Trajectory, error) {
-		return play(ctx, rollout.Start{
-			Task: groups[i/g].Task, Bank: s.Bank, Seed: seed.Derive("episode", uint64(i/g), uint64(i%g), again),
-		})
+		es := seed.Derive("episode", uint64(i/g), uint64(i%g), again)
+		return play(ctx, rollout.Start{Task: groups[i/g].Task, Bank: s.Bank, Seed: es, Withhold: t.withhold(es)})
 	}
 	ts, err := rollout.All(ctx, n*g, t.Workers, func(ctx context.Context, i int) (episode.Trajectory, error) {
 		tr, err := attempt(ctx, i, 0)
@@ -119,6 +126,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]p
 	r.Credits = make([][]Credit, len(groups))
 	guide := t.Suite.Guide()
 	var streams streamTally
+	var gradient gradientTally
 	parts := make([][]grpo.Datum, cfg.Updates)
 	for u := range parts {
 		var ts []episode.Trajectory
@@ -137,6 +145,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]p
 		if err != nil {
 			return err
 		}
+		gradient.add(data)
 		if cfg.Entropy == 0 && cfg.KL == 0 {
 			data = live(data)
 		}
@@ -146,6 +155,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]p
 		parts[u] = data
 	}
 	streams.metrics(r.Metrics)
+	gradient.metrics(r.Metrics)
 	var tally updateTally
 	for _, data := range parts {
 		if len(data) == 0 {

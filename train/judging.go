@@ -182,6 +182,9 @@ func (t *Trainer) admit(s *state, r *Report) (admitted int) {
 		if !j.Verdict.Measured || j.Verdict.Mean <= 0 || j.Verdict.Wins <= j.Verdict.Losses {
 			continue
 		}
+		if j.Edit.Op == skill.Propose && t.full(s) {
+			continue
+		}
 		tr := r.Groups[j.Group].Trajectories[j.Member]
 		var ok bool
 		s.Gate, ok = s.Gate.Admit(t.Config.Gate, probe.Pending{Edit: j.Edit, Provenance: skill.Provenance{
@@ -209,6 +212,7 @@ func (t *Trainer) commit(s *state, r *Report, q probe.Pending) bool {
 		Parent: s.Bank.Hash(), Hash: after.Hash(), Edit: q.Edit, Outcome: outcome, Provenance: p,
 		Reason: fmt.Sprintf("gate %s", t.Config.Gate.Rule), Bank: after,
 	})
+	s.Effects = s.Effects.Forget(after.Changed(s.Bank)) // of its old words
 	s.Bank = after
 	return true
 }

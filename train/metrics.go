@@ -1,12 +1,14 @@
 package train
 
 import (
+	"fmt"
 	"math"
 
 	"skillmaster/episode"
 	"skillmaster/grpo"
 	"skillmaster/policy"
 	"skillmaster/probe"
+	"skillmaster/skill"
 )
 
 // mean adds numbers up; those that are not numbers are not measured and left out.
@@ -153,9 +155,100 @@ func (s *streamTally) metrics(m map[string]float64) {
 	m["review/unmeasured"] = float64(s.unmeasured)
 }
 
+// gradientTally gathers the mass of what pulls at the policy, Σ |weight · advantage| over ids, by stream. With ratios of 1 a
+// token's gradient with respect to its logits has that size, but for a factor that depends on its probability.
+type gradientTally struct{ action, review float64 }
+
+func (g *gradientTally) add(data []grpo.Datum) {
+	for _, d := range data {
+		for t, s := range d.Stream {
+			switch mass := math.Abs(float64(d.Weight[t]) * float64(d.Advantage[t])); s {
+			case grpo.Action:
+				g.action += mass
+			case grpo.Review:
+				g.review += mass
+			case grpo.Context:
+			}
+		}
+	}
+}
+
+// metrics writes the shares; nothing if nothing pulls.
+func (g *gradientTally) metrics(m map[string]float64) {
+	if sum := g.action + g.review; sum > 0 {
+		m["learn/action_gradient_share"] = g.action / sum
+		m["learn/review_gradient_share"] = g.review / sum
+	}
+}
+
+// bankMetrics describes what became of the bank in an iteration that began with so many skills.
+func bankMetrics(m map[string]float64, before int, b skill.Bank, es probe.Effects, commits []skill.Commit) {
+	m["bank/skills"] = float64(b.Len())
+	m["bank/archived"] = float64(len(b.Archived()))
+	for _, c := range commits {
+		m["bank/change_"+c.Outcome.String()]++
+	}
+	if before > 0 {
+		m["bank/churn"] = float64(len(commits)) / float64(before)
+	}
+	for _, e := range es {
+		all := e.All()
+		m["skill/met_"+e.Skill] = float64(all.Met())
+		m["skill/effect_"+e.Skill] = all.Mean()
+		if all.Met() > 1 {
+			m["skill/effect_error_"+e.Skill] = all.Error()
+		}
+		m["skill/harm_"+e.Skill] = e.HarmEValue()
+	}
+}
+
+// tool is what a review asked for; "none" where that cannot be told.
+func tool(r episode.Review) string {
+	switch r.Outcome {
+	case skill.Kept, skill.Added, skill.Updated, skill.Retired, skill.Unchanged, skill.Duplicate, skill.NotFound, skill.Ambiguous:
+		return r.Edit.Op.String()
+	case skill.InvalidArguments, skill.UnknownTool, skill.MultipleCalls, skill.Unparsable:
+		return "none"
+	default:
+		panic(fmt.Sprintf("train: no tool for the outcome %v", r.Outcome))
+	}
+}
+
+// reviewMetrics describes the review turns of an iteration.
+func reviewMetrics(m map[string]float64, groups []episode.Group) {
+	var reviews, unread, cut float64
+	for _, g := range groups {
+		for _, t := range g.Trajectories {
+			if t.Review == nil {
+				continue
+			}
+			reviews++
+			m["review/outcome_"+t.Review.Outcome.String()]++
+			m["review/tool_"+tool(*t.Review)]++
+			unread += indicator(t.Review.Outcome == skill.Unparsable || t.Review.Outcome == skill.MultipleCalls)
+			cut += indicator(t.Turns[len(t.Turns)-1].Truncated)
+		}
+	}
+	if reviews > 0 {
+		m["review/unread_share"] = unread / reviews
+		m["review/truncated_share"] = cut / reviews
+	}
+}
+
+// fewAlive says what to do if more than half of the groups of g episodes were dead; success is the policy's chance.
+func fewAlive(success, dead float64, g int) string {
+	if dead <= 0.5 {
+		return ""
+	}
+	if n, ok := grpo.GroupFor(success, 0.5, 64); ok && n > g {
+		return fmt.Sprintf("a larger train.group: with %d, half of them would be alive", n)
+	}
+	return "tasks that the policy neither always wins nor always loses, or a higher train.rollout.temperature"
+}
+
 // rolloutMetrics describes the episodes of an iteration.
 func rolloutMetrics(m map[string]float64, groups []episode.Group) {
-	var episodes, success, steps, inadmissible, malformed, tokens, skills mean
+	var episodes, success, steps, inadmissible, malformed, tokens, skills, withheld, cut mean
 	stops := map[string]float64{}
 	for _, g := range groups {
 		for _, t := range g.Trajectories {
@@ -166,9 +259,12 @@ func rolloutMetrics(m map[string]float64, groups []episode.Group) {
 			malformed.add(float64(t.Malformed()))
 			tokens.add(float64(t.Tokens()))
 			skills.add(float64(len(t.ShownSkills)))
+			withheld.add(indicator(t.Withhold > 0))
 			stops["rollout/stop_"+t.Stop.String()]++
-			if t.Review != nil {
-				m["review/outcome_"+t.Review.Outcome.String()]++
+			for _, u := range t.Turns {
+				if u.Kind == episode.ActionTurn {
+					cut.add(indicator(u.Truncated))
+				}
 			}
 		}
 	}
@@ -178,6 +274,8 @@ func rolloutMetrics(m map[string]float64, groups []episode.Group) {
 	steps.put(m, "action/steps_mean")
 	tokens.put(m, "rollout/tokens_mean")
 	skills.put(m, "rollout/skills_shown_mean")
+	withheld.put(m, "rollout/dropout_share")
+	cut.put(m, "rollout/truncated_share")
 	if steps.sum > 0 {
 		m["action/inadmissible_share"] = inadmissible.sum / steps.sum
 		m["action/malformed_share"] = malformed.sum / steps.sum

@@ -111,6 +111,7 @@ type Checkpoint struct {
 	PolicyVersion int             `json:"policy_version"`
 	Bank          skill.Bank      `json:"bank"`
 	Gate          probe.GateState `json:"gate"`
+	Effects       probe.Effects   `json:"effects,omitempty"` // of the bank's skills, by skill dropout
 	Tokens        int64           `json:"tokens"`            // trained on so far
 	Best          float64         `json:"best"`              // best score on the held-out panel so far
 	Restart       bool            `json:"restart,omitempty"` // the next update is the first after the warm start: it forgets the optimiser's moments

@@ -72,7 +72,8 @@ func halls(t *testing.T, cfg Config, workers int, k Keeper) *Trainer {
 	return &Trainer{
 		Config: cfg, Suite: world, Panels: panels, Context: 256, Tokenizer: tok, Template: chat.Plain(),
 		Learner: transformer.NewLearner(model, transformer.LearnerOptions{Workers: workers, Sampler: transformer.SamplerOptions{Workers: workers}}),
-		Workers: 8 * workers, Keeper: k, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Bank:    advised(t, true), Workers: 8 * workers, Keeper: k,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 }
 
@@ -85,6 +86,7 @@ var hallTokens struct {
 func hallTokenizer(t *testing.T, cfg Config, world envtest.World, p Panels) *chat.Tokenizer {
 	t.Helper()
 	hallTokens.Do(func() {
+		cfg.Seed = 1 // the same tokens, whichever test is first
 		corpus, err := Corpus(context.Background(), cfg, world, p.Train.Tasks, 60)
 		if err == nil {
 			hallTokens.tok, err = chat.Train(slices.Values(corpus), chat.TrainOptions{
@@ -106,6 +108,8 @@ func hallConfig() Config {
 	c.Warm.Rate, c.Warm.Broken = 5e-3, 0
 	c.Probe.Tasks = 2
 	c.Gate.Rule, c.Gate.Tasks = probe.Always, 2
+	c.Retire.Dropout, c.Retire.Withhold = 0.6, 0.4
+	c.Seed = 4 // edits are measured and skills met, in three short iterations
 	return c
 }
 
@@ -154,6 +158,9 @@ func TestWholeRun(t *testing.T) {
 	}
 	if measured == 0 {
 		t.Error("no edit was measured: the tests see nothing of the probes")
+	}
+	if last := m.checkpoints[len(r)-1]; last.Bank.Len() == 0 || len(last.Effects) == 0 {
+		t.Errorf("%d skills, effects %v: the tests see nothing of skill dropout", last.Bank.Len(), last.Effects)
 	}
 	if len(r[2].Evaluations) != 1 || len(r[4].Evaluations) != 1 || len(r[5].Evaluations) != 1 {
 		t.Error("the held-out panel is not played after the warm start, every second iteration, and at the end")
@@ -234,7 +241,7 @@ func TestClonedPolicyFollowsSkills(t *testing.T) {
 		t.Skip("trains for some seconds")
 	}
 	cfg := hallConfig()
-	cfg.Iterations = 0
+	cfg.Seed, cfg.Iterations = 1, 0
 	cfg.Warm.Others = 0 // no skills about other halls beside the one that matters
 	cfg.Warm.Updates, cfg.Warm.Round, cfg.Warm.Advised, cfg.Warm.Helpful = 800, 400, 0.9, 0.5
 	m := &memory{}

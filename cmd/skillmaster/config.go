@@ -114,10 +114,11 @@ func preset(world, name string) (runConfig, error) {
 	case "default":
 	case "paper": // signed utility, win weight 0.3, no edit cost; the KL term of the published scripts
 		c.Train.Probe.EditCost, c.Train.Probe.Stop = 0, 0
+		c.Train.Retire.Dropout = 0
 		c.Train.Learn.KL = 0.01
 	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
 		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.2, Efficiency: 1, ClipAtZero: true, Independent: true, Replay: true, Fixed: true}
-		c.Train.Gate.Rule = probe.Never
+		c.Train.Gate.Rule, c.Train.Retire.Dropout = probe.Never, 0
 		c.Train.Learn.KL, c.Train.Learn.Aggregation = 0.01, grpo.RowMix
 		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
 		c.Train.Rollout.RetrieveBy = skill.Prefix
@@ -129,6 +130,7 @@ func preset(world, name string) (runConfig, error) {
 	case "pretrained": // a chat model that knows language, and the world from its guide alone
 		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Precision: transformer.BFloat16, Recompute: true}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
+		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
 		c.Train.Tasks, c.Train.Group = 4, 4
 	default:

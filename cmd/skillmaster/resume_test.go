@@ -34,7 +34,8 @@ func program(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // tiny is a run of a few seconds that goes through every phase: warm start, review, probes, gate, update.
 func tiny(dir string, more ...string) []string {
 	return append([]string{
-		"train", "--run", dir, "--preset", "smoke", "--set", "train.evaluate=1", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
+		"train", "--run", dir, "--preset", "smoke", "--set", "train.evaluate=1", "--set", "train.gate.rule=always",
+		"--set", "train.retire.dropout=0.5", "--set", "train.learn.kl=0.01", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
 	}, more...)
 }
 
