@@ -1,11 +1,12 @@
 package probe
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"skillmaster/skill"
 )
 
 // Effect is what skill dropout has shown of one skill so far. An episode under dropout withholds each skill that was
@@ -145,12 +146,11 @@ func (e Effect) HarmEValue() float64 {
 
 // Retirement says when a skill leaves the bank.
 type Retirement struct {
-	Dropout  float64  `json:"dropout"`  // share of training episodes under dropout
-	Withhold float64  `json:"withhold"` // chance at which each retrieved skill is withheld there
-	Met      int      `json:"met"`      // fewer episodes under dropout say nothing about a skill: it stays
-	Alpha    float64  `json:"alpha"`    // chance at which a harmless skill may be retired as harmful; 0: none is
-	Cap      int      `json:"cap"`      // most skills in the bank; beyond it the least useful one is retired; 0: no limit
-	Pins     []string `json:"pins"`     // ids of skills that are never retired
+	Dropout  float64 `json:"dropout"`  // share of training episodes under dropout
+	Withhold float64 `json:"withhold"` // chance at which each retrieved skill is withheld there
+	Met      int     `json:"met"`      // fewer episodes under dropout say nothing about a skill: it stays
+	Alpha    float64 `json:"alpha"`    // chance at which a harmless skill may be retired as harmful; 0: none is
+	Cap      int     `json:"cap"`      // most skills in the bank; beyond it the least useful one is retired; 0: no limit
 }
 
 // DefaultRetirement is this project's.
@@ -173,31 +173,27 @@ func (r Retirement) Validate() error {
 	return nil
 }
 
-// Harmful lists those of the given skills that are to be retired because they do harm.
-func (r Retirement) Harmful(es Effects, ids []string) (out []Effect) {
-	for _, e := range r.measured(es, ids) {
-		if r.Alpha > 0 && e.HarmEValue() >= 1/r.Alpha {
+// Harmful lists those of a bank's skills that are to be retired because they do harm. Pinned ones never are.
+func (r Retirement) Harmful(es Effects, b skill.Bank) (out []Effect) {
+	for _, e := range es {
+		_, active := b.Skill(e.Skill)
+		if active && !b.Pinned(e.Skill) && r.Alpha > 0 && e.All().Met() >= r.Met && e.HarmEValue() >= 1/r.Alpha {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// Least is the least useful of the given skills whose effect is known well enough; false if there is none.
-func (r Retirement) Least(es Effects, ids []string) (Effect, bool) {
-	known := r.measured(es, ids)
-	if len(known) == 0 {
-		return Effect{}, false
+// Surplus lists those of a bank's skills that are to be retired so that at most limit stay: see [skill.Surplus].
+func (r Retirement) Surplus(es Effects, b skill.Bank, limit int) (out []Effect) {
+	worth := map[string]skill.Worth{}
+	for _, e := range es {
+		all := e.All()
+		worth[e.Skill] = skill.Worth{Uses: all.Met(), Effect: all.Mean()}
 	}
-	return slices.MinFunc(known, func(a, b Effect) int { return cmp.Compare(a.All().Mean(), b.All().Mean()) }), true
-}
-
-// measured are the effects, in the order of ids, of skills that may be retired.
-func (r Retirement) measured(es Effects, ids []string) (out []Effect) {
-	for _, id := range ids {
-		if e, known := es.Of(id); known && e.All().Met() >= r.Met && !slices.Contains(r.Pins, id) {
-			out = append(out, e)
-		}
+	for _, id := range skill.Surplus(b, limit, r.Met, worth) {
+		e, _ := es.Of(id)
+		out = append(out, e)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"skillmaster/episode"
+	"skillmaster/skill"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -175,19 +176,36 @@ func TestRetirement(t *testing.T) {
 	es = met(es, "bad", 30, -0.9)
 	es = met(es, "pinned", 30, -0.9)
 	es = met(es, "new", 10, -0.9)
-	ids := []string{"good", "weak", "bad", "pinned", "new", "never met"}
-	r := Retirement{Met: 40, Alpha: 0.05, Pins: []string{"pinned"}}
-	if got := r.Harmful(es, ids); len(got) != 1 || got[0].Skill != "bad" {
+	bank := func(ids ...string) skill.Bank {
+		var skills []skill.Skill
+		for _, id := range ids {
+			skills = append(skills, skill.Skill{ID: id, Category: "c", Title: id, Principle: id + " things."})
+		}
+		b, err := skill.New(skills, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	all, outcome := bank("good", "weak", "bad", "pinned", "new", "unmet").Apply(skill.Edit{Op: skill.Pin, ID: "pinned"}, skill.Permission{Shown: []string{"pinned"}})
+	if !all.Pinned("pinned") {
+		t.Fatal(outcome)
+	}
+	r := Retirement{Met: 40, Alpha: 0.05}
+	if got := r.Harmful(es, all); len(got) != 1 || got[0].Skill != "bad" {
 		t.Errorf("harmful: %+v, want the bad one that was met often enough and is not pinned", got)
 	}
-	if got, ok := r.Least(es, []string{"good", "weak", "new", "never met"}); !ok || got.Skill != "weak" {
-		t.Errorf("the least useful is %+v", got)
+	if got := r.Harmful(es, bank("good")); len(got) != 0 {
+		t.Errorf("harmful in a bank without them: %+v", got)
 	}
-	if _, ok := r.Least(es, []string{"new", "pinned"}); ok {
-		t.Error("a skill of which little is known, or a pinned one, may be retired")
+	if got := r.Surplus(es, bank("good", "weak", "new", "unmet"), 3); len(got) != 1 || got[0].Skill != "weak" {
+		t.Errorf("the least useful are %+v", got)
+	}
+	if got := r.Surplus(es, bank("new", "unmet"), 1); len(got) != 0 {
+		t.Errorf("skills of which little is known may be retired: %+v", got)
 	}
 	r.Alpha = 0
-	if got := r.Harmful(es, ids); len(got) != 0 {
+	if got := r.Harmful(es, all); len(got) != 0 {
 		t.Errorf("with α 0: %+v", got)
 	}
 	if err := DefaultRetirement().Validate(); err != nil {

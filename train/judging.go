@@ -34,7 +34,8 @@ func (t *Trainer) candidate(bank skill.Bank, e skill.Edit, permit skill.Permissi
 	if outcome != skill.Added && outcome != skill.Updated {
 		return probe.Candidate{}, false
 	}
-	c := probe.Candidate{Bank: after, Skill: after.Changed(bank), Tasks: [][]episode.Task{panel[family]}}
+	c := probe.Candidate{Skill: after.Changed(bank), Tasks: [][]episode.Task{panel[family]}}
+	c.Bank, _ = after.Supersede(c.Skill) // what it contradicts steps aside: the arms decide which of them is right
 	edited, ok := after.Skill(c.Skill)
 	if !ok {
 		return probe.Candidate{}, false
@@ -204,15 +205,19 @@ func (t *Trainer) commit(s *state, r *Report, q probe.Pending) bool {
 	if !changes(outcome) {
 		return false
 	}
+	changed := after.Changed(s.Bank)
+	after, gone := after.Supersede(changed)
 	p := q.Provenance
 	if q.Pairs > 0 {
 		p.Evidence = skill.Evidence{Pairs: q.Pairs, Wins: q.Wins, Losses: q.Losses, MeanDelta: q.Mean(), EValue: probe.EValue(q.Wins, q.Losses)}
 	}
 	r.Commits = append(r.Commits, skill.Commit{
-		Parent: s.Bank.Hash(), Hash: after.Hash(), Edit: q.Edit, Outcome: outcome, Provenance: p,
+		Parent: s.Bank.Hash(), Hash: after.Hash(), Edit: q.Edit, Outcome: outcome, Superseded: gone, Provenance: p,
 		Reason: fmt.Sprintf("gate %s", t.Config.Gate.Rule), Bank: after,
 	})
-	s.Effects = s.Effects.Forget(after.Changed(s.Bank)) // of its old words
+	for _, id := range append(gone, changed) { // effects of old words, or of skills that are no longer there
+		s.Effects = s.Effects.Forget(id)
+	}
 	s.Bank = after
 	return true
 }

@@ -51,14 +51,10 @@ func (t *Trainer) meet(s *state, groups []episode.Group) {
 // retire takes skills out of the bank that do harm, and the least useful ones beyond the cap. They stay in the archive.
 func (t *Trainer) retire(s *state, r *Report) {
 	c := t.Config.Retire
-	for _, e := range c.Harmful(s.Effects, s.Bank.IDs()) {
+	for _, e := range c.Harmful(s.Effects, s.Bank) {
 		t.archive(s, r, e, "retired: it does harm")
 	}
-	for c.Cap > 0 && s.Bank.Len() > c.Cap {
-		e, ok := c.Least(s.Effects, s.Bank.IDs())
-		if !ok {
-			return
-		}
+	for _, e := range c.Surplus(s.Effects, s.Bank, c.Cap) {
 		t.archive(s, r, e, fmt.Sprintf("retired: the least useful of more than %d", c.Cap))
 	}
 }
@@ -83,9 +79,5 @@ func (t *Trainer) archive(s *state, r *Report, e probe.Effect, why string) {
 // full tells whether there is no room for another skill, and none can make room.
 func (t *Trainer) full(s *state) bool {
 	c := t.Config.Retire
-	if c.Cap == 0 || s.Bank.Len() < c.Cap {
-		return false
-	}
-	_, ok := c.Least(s.Effects, s.Bank.IDs())
-	return !ok
+	return c.Cap > 0 && s.Bank.Len() >= c.Cap && len(c.Surplus(s.Effects, s.Bank, s.Bank.Len()-1)) == 0
 }

@@ -84,8 +84,11 @@ func TestHarmfulSkillsAreRetired(t *testing.T) {
 	if _, ok := s.Effects.Of("dyn_001"); ok {
 		t.Error("the effects of a retired skill are kept")
 	}
-	cfg.Retire.Pins = []string{"dyn_001"}
-	if _, commits = dropout(t, cfg, bank, "blue", 25); len(commits) != 0 {
+	pinned, outcome := bank.Apply(skill.Edit{Op: skill.Pin, ID: "dyn_001"}, skill.Permission{Shown: bank.IDs()})
+	if !pinned.Pinned("dyn_001") {
+		t.Fatal(outcome)
+	}
+	if _, commits = dropout(t, cfg, pinned, "blue", 25); len(commits) != 0 {
 		t.Error("a pinned skill was retired")
 	}
 }
