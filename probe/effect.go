@@ -165,7 +165,7 @@ func (r Retirement) Validate() error {
 		return fmt.Errorf("retire.dropout is %v, it is a share between 0 and 1", r.Dropout)
 	case r.Dropout > 0 && !(r.Withhold > 0 && r.Withhold < 1):
 		return fmt.Errorf("retire.withhold is %v: it lies between 0 and 1, both left out, for effects are told from skills that are sometimes shown and sometimes not", r.Withhold)
-	case r.Met < 1 || r.Cap < 0:
+	case r.Met < 0 || r.Cap < 0 || r.Met == 0 && (r.Cap > 0 || r.Alpha > 0):
 		return fmt.Errorf("retire.met is %d and retire.cap %d: at least 1 episode must speak, and the cap cannot be negative", r.Met, r.Cap)
 	case !(r.Alpha >= 0 && r.Alpha < 1):
 		return fmt.Errorf("retire.alpha is %v, it lies between 0 and 1", r.Alpha)

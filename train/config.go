@@ -26,13 +26,33 @@ type Config struct {
 	Prices  Prices           `json:"prices"`
 	Learn   LearnConfig      `json:"learn"`
 
+	Teacher TeacherConfig `json:"teacher"`
+
 	// Ablations.
+	Frozen   bool    `json:"frozen"`   // the policy does not learn: the bank is what improves
 	Review   bool    `json:"review"`   // take review turns; off: no edits, no review stream
 	Vary     float64 `json:"vary"`     // share of tasks played in varied surroundings
 	Evaluate int     `json:"evaluate"` // play the held-out panel every so many iterations; 0: at the ends only
 
 	// EvaluateTemperature is the sampling temperature of evaluations.
 	EvaluateTemperature float64 `json:"evaluate_temperature"`
+}
+
+// TeacherConfig says when somebody else proposes skills, as in SkillRL: an outside model that is shown what failed. Its
+// skills become part of the bank at once, without a test.
+type TeacherConfig struct {
+	Every    int     `json:"every"`    // iterations between two lessons; 0: there is no teacher
+	Below    float64 `json:"below"`    // families with less success on the iteration's train tasks get a lesson
+	Most     int     `json:"most"`     // skills of a lesson
+	Failures int     `json:"failures"` // failed episodes it is shown, at most
+	Tokens   int     `json:"tokens"`   // most ids of a reply
+}
+
+func (c TeacherConfig) validate() error {
+	if c.Every < 0 || c.Every > 0 && (c.Most < 1 || c.Failures < 1 || c.Tokens < 1 || !(c.Below > 0 && c.Below <= 1)) {
+		return errors.New("teacher.every cannot be negative; with a teacher, teacher.most, failures and tokens must be positive and teacher.below a share")
+	}
+	return nil
 }
 
 // LearnConfig says how an iteration's episodes become an update.
@@ -94,7 +114,8 @@ func Default() Config {
 			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 1e-4, RateWarmUp: 5, Updates: 1,
 			ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, ClipNorm: 1,
 		},
-		Review: true, Vary: 0.8, Evaluate: 20, EvaluateTemperature: 0.4,
+		Teacher: TeacherConfig{Below: 0.4, Most: 3, Failures: 4, Tokens: 1024},
+		Review:  true, Vary: 0.8, Evaluate: 20, EvaluateTemperature: 0.4,
 	}
 }
 
@@ -114,7 +135,7 @@ func (c Config) Validate() error {
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
 		return errors.New("evaluate and evaluate_temperature cannot be negative")
 	}
-	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Retire.Validate(), c.Prices.Validate()} {
+	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Retire.Validate(), c.Teacher.validate(), c.Prices.Validate()} {
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,9 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 		return err
 	}
 	t.retire(s, &r)
+	if err := t.teach(ctx, s, &r, seed); err != nil {
+		return err
+	}
 	watch.lap("gate")
 
 	t.progress(s, "update", s.Round, t.Config.Iterations)
@@ -139,7 +142,13 @@ func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]p
 			}
 			streams.add(returns, stats)
 			r.Credits[g] = credits(returns, a)
+			if t.Config.Frozen {
+				continue
+			}
 			ts, adv = append(ts, groups[g].Trajectories...), append(adv, a...)
+		}
+		if len(ts) == 0 {
+			continue
 		}
 		data, err := policyData(ts, adv, cfg.Aggregation, cfg.Lambda)
 		if err != nil {

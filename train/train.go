@@ -22,7 +22,12 @@ type Trainer struct {
 	Config  Config
 	Suite   env.Suite
 	Panels  Panels
-	Learner policy.Learner
+	Learner policy.Learner // nil: Policy answers in its place
+	// Policy answers where there is no Learner: a server of others, say, with weights that stay as they are. The bank is then
+	// all that improves (Config.Frozen).
+	Policy policy.Policy
+	// Teacher proposes skills, if Config.Teacher says so.
+	Teacher policy.Policy
 	Context int // most ids of a sequence the learner takes
 	// Reference is the frozen policy of the KL term. nil: the policy as it is when learning begins; a run that goes on
 	// later must be given that one again.
@@ -62,6 +67,12 @@ func (t *Trainer) Run(ctx context.Context, from Checkpoint) error {
 	if err := t.Panels.Validate(); err != nil {
 		return err
 	}
+	switch {
+	case t.Learner == nil && (t.Policy == nil || !t.Config.Frozen || t.Config.Warm.Updates > 0):
+		return errors.New("config: without a learner there must be a policy, frozen must be true and warm.updates 0")
+	case t.Config.Teacher.Every > 0 && t.Teacher == nil:
+		return errors.New("config: teacher.every asks for a teacher, and there is none")
+	}
 	s := &state{Checkpoint: from}
 	defer s.closeSampler()
 	if from.Phase == WarmStart && from.Round == 0 {
@@ -90,6 +101,9 @@ func (t *Trainer) progress(s *state, part string, done, total int) {
 
 // player is the policy as it is now, with its learner's newest weights.
 func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error) {
+	if t.Learner == nil {
+		return &rollout.Player{Suite: t.Suite, Policy: t.Policy, Config: t.Config.Rollout}, nil
+	}
 	sampler, err := t.Learner.Sampler(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +124,13 @@ func (s *state) closeSampler() {
 // keep stores a report with its checkpoint and tells the observers.
 func (t *Trainer) keep(ctx context.Context, s *state, r Report) error {
 	r.PolicyVersion, r.Bank = s.PolicyVersion, s.Bank.Hash()
-	if err := t.Keeper.Keep(ctx, r, &s.Checkpoint, func(w io.Writer) error { return t.Learner.Save(ctx, w) }); err != nil {
+	weights := func(w io.Writer) error {
+		if t.Learner == nil {
+			return nil // a file of nothing: there are no weights of ours
+		}
+		return t.Learner.Save(ctx, w)
+	}
+	if err := t.Keeper.Keep(ctx, r, &s.Checkpoint, weights); err != nil {
 		return fmt.Errorf("keep the run: %w", err)
 	}
 	var errs []error

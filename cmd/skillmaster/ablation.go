@@ -22,6 +22,12 @@ var ablations = map[string]func(c *runConfig){
 	},
 	// Edits earn their form only.
 	"no-utility": func(c *runConfig) { c.Train.Prices.Utility = 0 },
+	// The weights stay as the warm start left them: the bank is what improves.
+	"frozen": func(c *runConfig) { c.Train.Frozen = true },
+	// A model elsewhere proposes skills in place of reviews, untested, as in SkillRL.
+	"teacher": func(c *runConfig) {
+		c.Train.Review, c.Train.Learn.Variant, c.Train.Gate.Rule, c.Train.Teacher.Every = false, grpo.GRPO, probe.Never, 5
+	},
 	// Both streams standardised as one population.
 	"joint": func(c *runConfig) { c.Train.Learn.Variant = grpo.Joint },
 	// Harm is paid no less than nothing.

@@ -12,6 +12,7 @@ import (
 
 	"skillmaster/chat"
 	"skillmaster/grpo"
+	"skillmaster/policy/openai"
 	"skillmaster/policy/transformer"
 	"skillmaster/probe"
 	"skillmaster/skill"
@@ -25,6 +26,8 @@ type runConfig struct {
 	Vocabulary int          `json:"vocabulary"` // most tokens of the tokenizer
 	Corpus     int          `json:"corpus"`     // demonstrations the tokenizer is trained on
 	WarmFrom   string       `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
+	Server     serverConfig `json:"server"`     // the policy is a model there, and does not learn
+	Teacher    serverConfig `json:"teacher"`    // a model there proposes skills
 	Train      train.Config `json:"train"`
 }
 
@@ -91,6 +94,9 @@ func (c runConfig) validate() error {
 	if err := c.Train.Validate(); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
+	if err := c.validateServers(); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -98,6 +104,7 @@ func (c runConfig) validate() error {
 func preset(world, name string) (runConfig, error) {
 	c := runConfig{
 		World: defaultWorld(world), Vocabulary: 2048, Corpus: 600,
+		Server: serverConfig{Dialect: string(openai.Generic)}, Teacher: serverConfig{Dialect: string(openai.Generic)},
 		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 2, Hidden: 512, Context: 1024},
 		Train: train.Default(),
 	}
@@ -133,8 +140,12 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
 		c.Train.Tasks, c.Train.Group = 4, 4
+	case "server": // a model on a server, whose weights stay as they are: the bank is what improves
+		c.Train.Frozen, c.Train.Warm.Updates, c.Train.Iterations = true, 0, 20
+		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens, c.Train.Rollout.Recap = true, 256, 512, 12
+		c.Train.Tasks, c.Train.Group = 8, 4
 	default:
-		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained", name)
+		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server", name)
 	}
 	return c, nil
 }

@@ -23,6 +23,7 @@ type engine struct {
 	tokenizer *chat.Tokenizer
 	template  chat.Template
 	learner   *transformer.Learner
+	served    policy.Policy                                           // a server's, in place of all of the above
 	again     func(ctx context.Context) (*transformer.Learner, error) // another learner that has learnt nothing yet
 }
 
@@ -30,6 +31,10 @@ type engine struct {
 func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, workers int) (*engine, error) {
 	if workers <= 0 {
 		workers = runtime.NumCPU()
+	}
+	if cfg.Server.URL != "" {
+		served, err := cfg.Server.open(ctx, nil)
+		return &engine{served: served}, err
 	}
 	tok, err := tokenizer(ctx, run, cfg, w)
 	if err != nil {
@@ -46,8 +51,33 @@ func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, wor
 	return e, err
 }
 
-// context is the most ids of a sequence.
-func (e *engine) context() int { return e.learner.Model().Config().Context }
+// context is the most ids of a sequence; 0 where only a server knows it.
+func (e *engine) context() int {
+	if e.served != nil {
+		return 0
+	}
+	return e.learner.Model().Config().Context
+}
+
+// learns is what learns; nil where nothing does.
+func (e *engine) learns() policy.Learner {
+	if e.served != nil {
+		return nil
+	}
+	return e.learner
+}
+
+// policy answers with the weights as they are.
+func (e *engine) policy(ctx context.Context) (policy.Policy, error) {
+	if e.served != nil {
+		return e.served, nil
+	}
+	sampler, err := e.learner.Sampler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewChat(sampler, e.tokenizer, e.template), nil
+}
 
 // pretrainedTemplate is the template whose special tokens a tokenizer has.
 func pretrainedTemplate(tok *chat.Tokenizer) (chat.Template, error) {
@@ -222,6 +252,9 @@ func (e *engine) warmFrom(ctx context.Context, cfg runConfig, panels train.Panel
 
 // load reads a checkpoint.
 func (e *engine) load(ctx context.Context, path string) error {
+	if e.served != nil {
+		return nil // its weights are not ours to load
+	}
 	return loadLearner(ctx, e.learner, path)
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"skillmaster/episode"
-	"skillmaster/policy"
 	"skillmaster/rollout"
 	"skillmaster/skill"
 	"skillmaster/store"
@@ -133,11 +132,11 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err := engine.load(ctx, saved.Path); err != nil {
 		return fail(err)
 	}
-	sampler, err := engine.learner.Sampler(ctx)
+	answers, err := engine.policy(ctx)
 	if err != nil {
 		return fail(err)
 	}
-	p := &rollout.Player{Suite: suite, Policy: policy.NewChat(sampler, engine.tokenizer, engine.template), Config: cfg.Train.Rollout}
+	p := &rollout.Player{Suite: suite, Policy: answers, Config: cfg.Train.Rollout}
 	p.Config.Temperature = cfg.Train.EvaluateTemperature
 	if c.Temperature != nil {
 		p.Config.Temperature = *c.Temperature

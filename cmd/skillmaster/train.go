@@ -13,6 +13,7 @@ import (
 
 	"skillmaster/env"
 	"skillmaster/episode"
+	"skillmaster/policy"
 	"skillmaster/skill"
 	"skillmaster/store"
 	"skillmaster/train"
@@ -24,8 +25,8 @@ type trainCmd struct {
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
 	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,shop,alfworld,webshop"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Preset      string   `help:"Settings to start from: default, paper, release, smoke or pretrained." default:"default"`
-	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero. Laid over the preset." placeholder:"NAME"`
+	Preset      string   `help:"Settings to start from: default, paper, release, smoke, pretrained or server." default:"default"`
+	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero, teacher, frozen. Laid over the preset." placeholder:"NAME"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
 	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
 	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
@@ -46,7 +47,9 @@ Examples:
   skillmaster train --env alfworld --data ../shared/data --run runs/first
   skillmaster train --run runs/first --resume
   skillmaster train --ablation joint --warm-from runs/first
-  skillmaster train --preset pretrained --set model.pretrained=DIR`
+  skillmaster train --preset pretrained --set model.pretrained=DIR
+  skillmaster train --preset server --set server.url=http://127.0.0.1:8000 --set server.model=NAME
+  skillmaster train --ablation teacher --set teacher.url=https://HOST --set teacher.model=NAME --set teacher.key=TEACHER_KEY`
 }
 
 // episodesAtOnce is how many episodes wait for the sampler together: enough to keep its batches full.
@@ -281,9 +284,16 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	if err != nil {
 		return nil, from, err
 	}
+	var teacher policy.Policy
+	if cfg.Teacher.URL != "" {
+		if teacher, err = cfg.Teacher.open(ctx, nil); err != nil {
+			return nil, from, err
+		}
+	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learner, Context: engine.context(), Reference: reference,
+		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher,
+		Context: engine.context(), Reference: reference,
 		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"skillmaster/policy"
+	"skillmaster/policy/openai"
+)
+
+// serverConfig names a model on an inference server of others.
+type serverConfig struct {
+	URL     string `json:"url"` // empty: none
+	Model   string `json:"model"`
+	Dialect string `json:"dialect"` // what kind of server it is
+	Key     string `json:"key"`     // name of the environment variable that holds its key; empty: it wants none
+}
+
+func (c serverConfig) validate(name string) error {
+	switch {
+	case c.URL == "" && c.Model == "" && c.Key == "":
+		return nil
+	case c.URL == "" || c.Model == "":
+		return fmt.Errorf("%s needs %s.url and %s.model", name, name, name)
+	case !slices.Contains(openai.Dialects(), c.Dialect):
+		return fmt.Errorf("%s.dialect is %q: it is one of %s", name, c.Dialect, strings.Join(openai.Dialects(), ", "))
+	}
+	return nil
+}
+
+// open returns the server's policy, after a first reply has come.
+func (c serverConfig) open(ctx context.Context, notice func(text string)) (policy.Policy, error) {
+	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Notice: notice}
+	if c.Key != "" {
+		o.Key = openai.EnvKey(c.Key)
+	}
+	client, err := openai.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", c.Model, err)
+	}
+	p := client.Policy(0)
+	if err := p.Check(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// validateServers reports servers that cannot be, or whose use the other settings leave no room for.
+func (c runConfig) validateServers() error {
+	if err := errors.Join(c.Server.validate("server"), c.Teacher.validate("teacher")); err != nil {
+		return err
+	}
+	switch t := c.Train; {
+	case c.Server.URL != "" && (!t.Frozen || t.Warm.Updates > 0):
+		return errors.New("with server.url the policy cannot learn: set train.frozen=true and train.warm.updates=0 (--preset server does)")
+	case c.Server.URL != "" && (c.WarmFrom != "" || c.Model.Pretrained != ""):
+		return errors.New("with server.url there is no model of ours: leave out --warm-from and model.pretrained")
+	case (c.Teacher.URL == "") != (t.Teacher.Every == 0):
+		return errors.New("a teacher needs both teacher.url and train.teacher.every (--ablation teacher sets the latter)")
+	}
+	return nil
+}
