@@ -119,16 +119,20 @@ func preset(world, name string) (runConfig, error) {
 	}
 	switch name {
 	case "default":
-	case "paper": // signed utility, win weight 0.3, no edit cost; the KL term of the published scripts
-		c.Train.Probe.EditCost, c.Train.Probe.Stop = 0, 0
-		c.Train.Retire.Dropout = 0
-		c.Train.Learn.KL = 0.01
+	case "paper": // signed utility, win weight 0.3, every edit judged whole and at no cost; the KL term of the published scripts
+		c.published(world)
+		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
 	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
+		c.published(world)
 		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.2, Efficiency: 1, ClipAtZero: true, Independent: true, Replay: true, Fixed: true}
-		c.Train.Gate.Rule, c.Train.Retire.Dropout = probe.Never, 0
-		c.Train.Learn.KL, c.Train.Learn.Aggregation = 0.01, grpo.RowMix
+		c.Train.Gate.Rule = probe.Never
+		c.Train.Prices = train.ReleasePrices()
+		c.Train.Learn.Aggregation, c.Train.Learn.Entropy = grpo.RowMix, 0.001
 		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
-		c.Train.Rollout.RetrieveBy = skill.Prefix
+		c.Train.Rollout.RetrieveBy, c.Train.Rollout.MaxSkills, c.Train.Rollout.Recap = skill.Prefix, 13, 12
+		if world == realShop || world == madeShop {
+			c.Train.Rollout.MaxSkills = 6
+		}
 	case "smoke": // seconds, to see that everything works
 		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
 		c.Corpus = 50
@@ -148,6 +152,16 @@ func preset(world, name string) (runConfig, error) {
 		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server", name)
 	}
 	return c, nil
+}
+
+// published is what paper and release have in common: eight tasks of eight episodes, all edits judged, no skill dropout, and
+// the KL term of the scripts, by world.
+func (c *runConfig) published(world string) {
+	c.Train.Tasks, c.Train.Group, c.Train.Retire.Dropout = 8, 8, 0
+	c.Train.Learn.KL = 0.01
+	if world == realShop || world == madeShop {
+		c.Train.Learn.KL = 0.05
+	}
 }
 
 // load lays a config file over c. Keys that are not known are an error.
