@@ -41,10 +41,11 @@ type modelConfig struct {
 	Hidden  int `json:"hidden"`
 	Context int `json:"context"`
 
-	Pretrained string                    `json:"pretrained"` // directory with config.json, tokenizer.json and safetensors; empty: none
-	Adapter    transformer.AdapterConfig `json:"adapter"`    // rank 0: none, all weights are trained
-	Precision  transformer.Precision     `json:"precision"`  // of products with weights: float32 or bfloat16
-	Recompute  bool                      `json:"recompute"`  // less memory and more time in updates
+	Pretrained  string                    `json:"pretrained"`   // directory with config.json, tokenizer.json and safetensors; empty: none
+	Adapter     transformer.AdapterConfig `json:"adapter"`      // rank 0: none, all weights are trained
+	AdapterFrom string                    `json:"adapter_from"` // directory, as PEFT writes it, of the adapter to begin with, in place of a new one
+	Precision   transformer.Precision     `json:"precision"`    // of products with weights: float32 or bfloat16
+	Recompute   bool                      `json:"recompute"`    // less memory and more time in updates
 }
 
 // shape is what the engine makes a model of with the given number of tokens.
@@ -62,6 +63,11 @@ func (m modelConfig) validate(vocabulary int) error {
 	if m.Adapter.Rank != 0 {
 		if err := m.Adapter.Validate(); err != nil {
 			return err
+		}
+	}
+	if m.AdapterFrom != "" {
+		if _, err := os.Stat(filepath.Join(m.AdapterFrom, "adapter_config.json")); err != nil {
+			return fmt.Errorf("model.adapter_from: no adapter in %s: %w", m.AdapterFrom, err)
 		}
 	}
 	switch {
@@ -139,7 +145,10 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Warm.Updates, c.Train.Warm.Round, c.Train.Warm.Tokens, c.Train.Warm.Rate = 100, 25, 1000, 6e-3
 		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 3, 2, 4
 	case "pretrained": // a chat model that knows language, and the world from its guide alone
-		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Precision: transformer.BFloat16, Recompute: true}
+		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Recompute: true}
+		if transformer.KernelBF16() != "generic" { // elsewhere it is slow
+			c.Model.Precision = transformer.BFloat16
+		}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
 		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5

@@ -190,10 +190,14 @@ func newLearner(ctx context.Context, cfg runConfig, tok *chat.Tokenizer, workers
 	if err != nil {
 		return nil, err
 	}
-	if a := cfg.Model.Adapter; a.Rank > 0 {
-		if err := model.Adapt(a, uint64(seed.Derive("adapter"))); err != nil {
-			return nil, err
-		}
+	switch a := cfg.Model.Adapter; {
+	case cfg.Model.AdapterFrom != "":
+		err = model.ReadAdapter(ctx, cfg.Model.AdapterFrom)
+	case a.Rank > 0:
+		err = model.Adapt(a, uint64(seed.Derive("adapter")))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return transformer.NewLearner(model, transformer.LearnerOptions{
 		Workers: workers, Precision: cfg.Model.Precision, Recompute: cfg.Model.Recompute, Sampler: transformer.SamplerOptions{Workers: workers},
@@ -208,12 +212,17 @@ func newModel(ctx context.Context, c modelConfig, tok *chat.Tokenizer, seed epis
 		}
 		return transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
 	}
-	m, err := transformer.ReadPretrained(ctx, c.Pretrained, transformer.PretrainedOptions{Context: c.Context})
+	return readPretrained(ctx, c.Pretrained, c.Context, tok)
+}
+
+// readPretrained opens a model that fits a tokenizer.
+func readPretrained(ctx context.Context, dir string, most int, tok *chat.Tokenizer) (*transformer.Model, error) {
+	m, err := transformer.ReadPretrained(ctx, dir, transformer.PretrainedOptions{Context: most})
 	if err != nil {
 		return nil, err
 	}
 	if v := m.Config().Vocab; tok.VocabSize() > v {
-		return nil, fmt.Errorf("%s: its tokenizer has %d tokens, its model %d (are they of one release?)", c.Pretrained, tok.VocabSize(), v)
+		return nil, fmt.Errorf("%s: its tokenizer has %d tokens, its model %d (are they of one release?)", dir, tok.VocabSize(), v)
 	}
 	return m, nil
 }

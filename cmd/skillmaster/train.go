@@ -166,9 +166,11 @@ func (c *trainCmd) config() (runConfig, error) {
 			return cfg, err
 		}
 	}
-	if cfg.Model.Pretrained != "" {
-		if cfg.Model.Pretrained, err = filepath.Abs(cfg.Model.Pretrained); err != nil {
-			return cfg, err
+	for _, dir := range []*string{&cfg.Model.Pretrained, &cfg.Model.AdapterFrom} {
+		if *dir != "" {
+			if *dir, err = filepath.Abs(*dir); err != nil {
+				return cfg, err
+			}
 		}
 	}
 	if err := cfg.validate(); err != nil {

@@ -314,10 +314,10 @@ type pretrainedAdapter struct {
 	Stabilised   bool            `json:"use_rslora"`
 	Decomposed   bool            `json:"use_dora"`
 	Transposed   bool            `json:"fan_in_fan_out"`
-	Whole        []string        `json:"modules_to_save"`
-	RankPattern  map[string]int  `json:"rank_pattern"`
-	AlphaPattern map[string]any  `json:"alpha_pattern"`
-	Layers       json.RawMessage `json:"layers_to_transform"`
+	Whole        []string        `json:"modules_to_save,omitempty"`
+	RankPattern  map[string]int  `json:"rank_pattern,omitempty"` // PEFT cannot read null
+	AlphaPattern map[string]any  `json:"alpha_pattern,omitempty"`
+	Layers       json.RawMessage `json:"layers_to_transform,omitempty"`
 }
 
 // targetModules is a list of names; PEFT also knows "all-linear".
@@ -402,7 +402,6 @@ func (m *Model) WriteAdapter(ctx context.Context, dir, base string) error {
 	a := m.adapter.config
 	about := pretrainedAdapter{
 		Type: "LORA", Task: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Scale * float64(a.Rank), Targets: a.Targets, Bias: "none",
-		Layers: json.RawMessage("null"),
 	}
 	stores := m.adapter.layout.stores(adapterPrefix, m.adapter.values)
 	if err := writeFolder(ctx, dir, adapterConfigFile, about, adapterWeightsFile, stores); err != nil {
