@@ -136,12 +136,14 @@ func TestBadInput(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(`{"train":{"iterationz":3}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	foreign := filepath.Join(dir, "foreign")
-	if err := os.MkdirAll(foreign, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(foreign, "run.db"), []byte("not a database"), 0o600); err != nil {
-		t.Fatal(err)
+	foreign, set := filepath.Join(dir, "foreign"), filepath.Join(dir, "set aside")
+	for _, d := range []string{foreign, set} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "run.db"), []byte("not a database"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, c := range map[string]struct {
 		args []string
@@ -165,10 +167,10 @@ func TestBadInput(t *testing.T) {
 		"resume of nothing":  {[]string{"train", "--run", filepath.Join(dir, "none"), "--resume"}, 1, "no run"},
 		"resume without run": {[]string{"train", "--resume"}, 2, "--run"},
 		"resume otherwise":   {[]string{"train", "--run", foreign, "--resume", "--iterations", "9"}, 2, "--iterations"},
-		"foreign directory":  {[]string{"train", "--run", foreign, "--resume"}, 1, "run.db"},
+		"foreign directory":  {[]string{"train", "--run", set, "--resume"}, 1, "run.db"},
 		"eval of no run":     {[]string{"eval", "--run", filepath.Join(dir, "none")}, 1, "no run"},
 		"unknown command":    {[]string{"trane"}, 2, "trane"},
-		"not built yet":      {[]string{"serve"}, 2, "not built yet"},
+		"not built yet":      {[]string{"report"}, 2, "not built yet"},
 		"run over a run":     {[]string{"train", "--run", foreign}, 1, "run.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +191,14 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(foreign, "run.db")); err != nil || string(b) != "not a database" {
+		t.Errorf("the foreign file was changed: %q, %v", b, err)
+	}
+	// What cannot be opened is set aside as it is.
+	aside, err := filepath.Glob(filepath.Join(set, "run.db?*"))
+	if err != nil || len(aside) != 1 {
+		t.Fatalf("%v, %v lie beside the foreign file", aside, err)
+	}
+	if b, err := os.ReadFile(aside[0]); err != nil || string(b) != "not a database" {
 		t.Errorf("the foreign file was changed: %q, %v", b, err)
 	}
 }
