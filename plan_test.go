@@ -45,8 +45,9 @@ var plan = map[string]string{
 	"env/openenv":                      "env episode",
 	"policy/transformer":               "grpo policy policy/transformer/internal/simd",
 	"policy/transformer/internal/simd": "",
-	"policy/openai":                    "chat grpo policy",
-	"policy/tinker":                    "chat grpo policy",
+	"policy/remote":                    "policy", // one place that handles keys, connections and refusals, for every protocol
+	"policy/openai":                    "chat grpo policy policy/remote",
+	"policy/tinker":                    "chat grpo policy policy/remote",
 	// Conformance suites, for tests only.
 	"env/envtest":       "env episode skill",
 	"store/storetest":   "episode probe skill store train",

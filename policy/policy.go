@@ -13,6 +13,15 @@ import (
 	"skillmaster/grpo"
 )
 
+// The ways in which what answers breaks without having said anything: neither is a reply, and what it was for is played
+// again or dropped whole.
+var (
+	// ErrUnavailable: it failed at every try, and may do better later.
+	ErrUnavailable = errors.New("the policy's server failed")
+	// ErrVersion: other weights answered than those that were asked.
+	ErrVersion = errors.New("other weights answered")
+)
+
 // Policy completes conversations. Safe for concurrent use.
 type Policy interface {
 	Complete(ctx context.Context, r Request) (Completion, error)

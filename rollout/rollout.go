@@ -66,6 +66,12 @@ func (c Config) Validate() error {
 // ErrWorld marks an episode that ended because its world broke, which says nothing about the policy.
 var ErrWorld = errors.New("the world broke")
 
+// Broke says whether an episode ended because its world broke, or because what answers did without having said anything:
+// it says nothing about the policy, and may be played again.
+func Broke(err error) bool {
+	return errors.Is(err, ErrWorld) || errors.Is(err, policy.ErrUnavailable) || errors.Is(err, policy.ErrVersion)
+}
+
 // Player plays episodes of one suite with one policy. Safe for concurrent use.
 type Player struct {
 	Suite  env.Suite
@@ -287,8 +293,8 @@ func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int
 		return c, fmt.Errorf("%s turn %d of %s: %w", kind, len(e.tr.Turns)+1, e.tr.Task.ID, err)
 	}
 	if len(e.tr.Turns) > 0 && c.Version != e.tr.PolicyVersion {
-		return c, fmt.Errorf("%s turn %d of %s was answered by policy version %d, the episode began with %d",
-			kind, len(e.tr.Turns)+1, e.tr.Task.ID, c.Version, e.tr.PolicyVersion)
+		return c, fmt.Errorf("%s turn %d of %s: %w: policy version %d, the episode began with %d",
+			kind, len(e.tr.Turns)+1, e.tr.Task.ID, policy.ErrVersion, c.Version, e.tr.PolicyVersion)
 	}
 	e.tr.PolicyVersion = c.Version
 	if c.Stop == policy.NoContext {

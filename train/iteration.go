@@ -73,8 +73,8 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	return t.keep(ctx, s, r)
 }
 
-// rollouts plays the iteration's groups. An episode whose world breaks is played once more, under another seed; if it
-// breaks again, its group is left out and counted.
+// rollouts plays the iteration's groups. An episode whose world or policy breaks is played once more, under another seed;
+// if it breaks again, its group is left out and counted.
 func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, seed episode.Seed, m map[string]float64) ([]episode.Group, error) {
 	play := p.Play
 	if t.Config.Review {
@@ -96,8 +96,8 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 	}
 	ts, err := rollout.All(ctx, n*g, t.Workers, func(ctx context.Context, i int) (episode.Trajectory, error) {
 		tr, err := attempt(ctx, i, 0)
-		if errors.Is(err, rollout.ErrWorld) {
-			if tr, err = attempt(ctx, i, 1); errors.Is(err, rollout.ErrWorld) {
+		if rollout.Broke(err) {
+			if tr, err = attempt(ctx, i, 1); rollout.Broke(err) {
 				broken[i] = err
 				return tr, nil
 			}
@@ -110,7 +110,7 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 	var whole []episode.Group
 	for i, group := range groups {
 		if err := errors.Join(broken[i*g : (i+1)*g]...); err != nil {
-			t.Log.WarnContext(ctx, "group left out: its world broke twice", "task", group.Task.ID, "error", err)
+			t.Log.WarnContext(ctx, "group left out: its world or its policy broke twice", "task", group.Task.ID, "error", err)
 			continue
 		}
 		group.Trajectories = ts[i*g : (i+1)*g]

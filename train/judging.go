@@ -13,13 +13,13 @@ import (
 	"skillmaster/skill"
 )
 
-// play is how probes are played. A probe whose world breaks twice is not measured.
+// play is how probes are played. A probe whose world or policy breaks twice is not measured.
 func play(p *rollout.Player) probe.Play {
 	return func(ctx context.Context, a probe.Arm) (episode.Trajectory, error) {
 		start := rollout.Start{Task: a.Task, Bank: a.Bank, Must: a.Must, Seed: a.Seed}
 		t, err := p.Play(ctx, start)
-		if errors.Is(err, rollout.ErrWorld) {
-			if t, err = p.Play(ctx, start); errors.Is(err, rollout.ErrWorld) {
+		if rollout.Broke(err) {
+			if t, err = p.Play(ctx, start); rollout.Broke(err) {
 				err = errors.Join(probe.ErrUnplayable, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"skillmaster/policy"
 	"skillmaster/policy/openai"
+	"skillmaster/policy/remote"
 )
 
 // serverConfig names a model on an inference server of others.
@@ -35,7 +36,7 @@ func (c serverConfig) validate(name string) error {
 func (c serverConfig) open(ctx context.Context, notice func(text string)) (policy.Policy, error) {
 	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Notice: notice}
 	if c.Key != "" {
-		o.Key = openai.EnvKey(c.Key)
+		o.Key = remote.EnvKey(c.Key)
 	}
 	client, err := openai.New(o)
 	if err != nil {

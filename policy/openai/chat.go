@@ -10,6 +10,7 @@ import (
 
 	"skillmaster/chat"
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 )
 
 // Policy is the policy behind a server's /v1/chat/completions: messages in, text out. Its completions have no ids, so
@@ -148,7 +149,7 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 		return fail(fmt.Errorf("%d answers came, asked was one", len(r.Choices)))
 	}
 	if d := p.client.dialect; d.echoes && r.Model != p.client.options.Model {
-		return fail(fmt.Errorf("%w: model %q, asked was %q", ErrVersion, printable(r.Model), p.client.options.Model))
+		return fail(fmt.Errorf("%w: model %q, asked was %q", policy.ErrVersion, remote.Printable(r.Model), p.client.options.Model))
 	}
 	c := r.Choices[0]
 	switch {
@@ -157,15 +158,15 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 	case c.Finish == "length":
 		stop = policy.Length
 	case c.Message.Refusal != "":
-		return fail(final{fmt.Errorf("the server refuses: %s", printable(c.Message.Refusal))})
+		return fail(remote.Final(fmt.Errorf("the server refuses: %s", remote.Printable(c.Message.Refusal))))
 	case c.Finish == "content_filter":
-		return fail(final{errors.New("the server's filter took the reply away")})
+		return fail(remote.Final(errors.New("the server's filter took the reply away")))
 	default:
-		return fail(fmt.Errorf("the server ended because of %q", printable(c.Finish)))
+		return fail(fmt.Errorf("the server ended because of %q", remote.Printable(c.Finish)))
 	}
 	switch {
 	case (c.Message.Content == nil || *c.Message.Content == "") && stop == policy.Length:
-		return fail(final{fmt.Errorf("all %d ids went into reasoning that is not shown, none into the reply: allow more, or turn reasoning off", asked.Sampling.MaxTokens)})
+		return fail(remote.Final(fmt.Errorf("all %d ids went into reasoning that is not shown, none into the reply: allow more, or turn reasoning off", asked.Sampling.MaxTokens)))
 	case c.Message.Content == nil || *c.Message.Content == "":
 		return fail(errors.New("the reply has no text"))
 	}
@@ -175,7 +176,7 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 	case len(asked.Allowed) == 0 || stop == policy.Length && unwrap == nil:
 		return text, stop, spent, nil
 	case stop == policy.Length: // what was cut is the wrapping's own length, of which the policy knows nothing
-		return fail(final{fmt.Errorf("a choice among given replies was cut off after %d ids: allow more", asked.Sampling.MaxTokens)})
+		return fail(remote.Final(fmt.Errorf("a choice among given replies was cut off after %d ids: allow more", asked.Sampling.MaxTokens)))
 	case unwrap != nil:
 		if text, err = unwrap(text); err != nil {
 			return fail(err)
@@ -183,14 +184,14 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 	}
 	if !slices.Contains(asked.Allowed, text) {
 		return fail(fmt.Errorf("the server says %q, which is none of the %d replies it was given: does it know guided choice?",
-			printable(text), len(asked.Allowed)))
+			remote.Printable(text), len(asked.Allowed)))
 	}
 	return text, stop, spent, nil
 }
 
 // full says whether a refusal means that the conversation is too long.
 func (p *Policy) full(err error) bool {
-	var e *StatusError
+	var e *remote.StatusError
 	d := p.client.dialect
 	return d.full != "" && errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusRequestEntityTooLarge) &&
 		(strings.Contains(e.Code, d.full) || strings.Contains(e.Message, d.full))

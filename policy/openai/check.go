@@ -10,6 +10,7 @@ import (
 
 	"skillmaster/chat"
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 )
 
 // Sampler returns a sampler of some weights, after it has seen that the server does what the table says of its dialect:
@@ -95,7 +96,7 @@ func (s *Sampler) limits(ctx context.Context) error {
 		}
 		i := slices.IndexFunc(models, func(m Model) bool { return m.ID == want })
 		if i < 0 {
-			return fmt.Errorf("the server has no model %q, it lists %s", want, printable(fmt.Sprint(names(models))))
+			return fmt.Errorf("the server has no model %q, it lists %s", want, remote.Printable(fmt.Sprint(names(models))))
 		}
 		most = models[i].Context
 	}
@@ -138,8 +139,8 @@ func (s *Sampler) sameTokens(ctx context.Context, tok *chat.Tokenizer) error {
 			return usage{}, err
 		}
 		if !slices.Equal(r.Tokens, want) {
-			return usage{}, final{fmt.Errorf("the server's tokenizer makes %v of a text, the one given here makes %v: give the model's own tokenizer.json",
-				r.Tokens, want)}
+			return usage{}, remote.Final(fmt.Errorf("the server's tokenizer makes %v of a text, the one given here makes %v: give the model's own tokenizer.json",
+				r.Tokens, want))
 		}
 		return usage{}, nil
 	}})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 )
 
 // Dialect names a kind of server.
@@ -125,7 +126,7 @@ var (
 				Reply *string `json:"reply"`
 			}
 			if err := json.Unmarshal([]byte(text), &r); err != nil || r.Reply == nil {
-				return "", fmt.Errorf("the reply is not of the schema that was asked for: %q", printable(text))
+				return "", fmt.Errorf("the reply is not of the schema that was asked for: %q", remote.Printable(text))
 			}
 			return *r.Reply, nil
 		},
@@ -348,7 +349,7 @@ func readGenerate(reply []byte, prompts [][]int32) ([]answer, usage, error) {
 	for i, r := range rs {
 		all = usage{all.prompt + int64(max(0, r.Meta.Prompt)), all.reply + int64(len(r.IDs))}
 		if r.Meta.Finish.Type != "stop" && r.Meta.Finish.Type != "length" {
-			return nil, usage{}, fmt.Errorf("the server broke off (%s): %s", printable(r.Meta.Finish.Type), printable(r.Meta.Finish.Message))
+			return nil, usage{}, fmt.Errorf("the server broke off (%s): %s", remote.Printable(r.Meta.Finish.Type), remote.Printable(r.Meta.Finish.Message))
 		}
 		a := answer{ids: r.IDs, length: r.Meta.Prompt, stop: r.Meta.Finish.Type, weights: r.Meta.Weights}
 		var err error
@@ -418,10 +419,10 @@ func readCompletion(reply []byte, _ [][]int32) ([]answer, usage, error) {
 	stop := map[string]string{"eos": "stop", "limit": "length"}[r.Stop]
 	switch {
 	case stop == "":
-		return nil, all, fmt.Errorf("the reply does not say why it ended, but %q", printable(r.Stop))
+		return nil, all, fmt.Errorf("the reply does not say why it ended, but %q", remote.Printable(r.Stop))
 	case len(r.IDs) > 0 && len(r.Probs) < len(r.IDs):
-		return nil, all, final{fmt.Errorf("%d log-probabilities came for %d ids: llama.cpp leaves them out where a character is made of several ids; "+
-			"evaluate with messages there, and learn with another server", len(r.Probs), len(r.IDs))}
+		return nil, all, remote.Final(fmt.Errorf("%d log-probabilities came for %d ids: llama.cpp leaves them out where a character is made of several ids; "+
+			"evaluate with messages there, and learn with another server", len(r.Probs), len(r.IDs)))
 	}
 	var ps []pair
 	for _, p := range r.Probs {

@@ -25,14 +25,14 @@ func fakeSampler(t *testing.T, h http.Handler, d Dialect, tok *chat.Tokenizer) (
 func TestSGLangConforms(t *testing.T) {
 	url := serveHTTP(t, newFake(t))
 	limits := policytest.Limits{Vocab: testTokenizer(t).VocabSize(), Context: testContext - generate.room}
-	policytest.RunSampler(t, limits, func(t *testing.T) policy.Sampler { return remote(t, url, SGLang) })
-	policytest.RunScorer(t, limits, func(t *testing.T) policy.Scorer { return remote(t, url, SGLang) })
+	policytest.RunSampler(t, limits, func(t *testing.T) policy.Sampler { return distant(t, url, SGLang) })
+	policytest.RunScorer(t, limits, func(t *testing.T) policy.Scorer { return distant(t, url, SGLang) })
 }
 
 // vLLM's fields are those of our handler.
 func TestVLLMFields(t *testing.T) {
 	url := serveHTTP(t, offer(t, nil))
-	a, b := remote(t, url, VLLM), remote(t, url, SkillMaster)
+	a, b := distant(t, url, VLLM), distant(t, url, SkillMaster)
 	for seed := range uint64(5) {
 		p := policy.Sampling{Temperature: 1.2, TopK: 9, MaxTokens: 6, Seed: seed}
 		got, err := a.Sample(t.Context(), []int32{1, 2, 3}, p)
@@ -130,7 +130,7 @@ func TestLies(t *testing.T) {
 		"aborted":         {func(v any) { meta(v)["finish_reason"] = map[string]any{"type": "abort", "message": "weights"} }, "broke off (abort): weights", nil},
 		"no reason":       {func(v any) { delete(meta(v), "finish_reason") }, "broke off", nil},
 		"stopped for no":  {func(v any) { meta(v)["finish_reason"] = map[string]any{"type": "stop"} }, "none of the stop ids", nil},
-		"weights changed": {func(v any) { meta(v)["weight_version"] = "2" }, `calls them "2", they were "default"`, ErrVersion},
+		"weights changed": {func(v any) { meta(v)["weight_version"] = "2" }, `calls them "2", they were "default"`, policy.ErrVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
@@ -191,7 +191,7 @@ func TestCompletionLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &liar{h: offer(t, nil)}
-			s := remote(t, serveHTTP(t, l), SkillMaster)
+			s := distant(t, serveHTTP(t, l), SkillMaster)
 			l.lie = c.lie
 			s.client.options.Limits.Pause = 1
 			got, err := s.Sample(t.Context(), []int32{1, 2, 3}, policy.Sampling{Temperature: 1, MaxTokens: 5, Stop: []int32{77}})
@@ -210,7 +210,7 @@ func TestCompletionLies(t *testing.T) {
 		"first not empty": {func(_, c map[string]any) { c["prompt_logprobs"].([]any)[0] = fields{"1": fields{"logprob": -1}} }, "put one before it"},
 	} {
 		l := &liar{h: offer(t, nil)}
-		s := remote(t, serveHTTP(t, l), SkillMaster)
+		s := distant(t, serveHTTP(t, l), SkillMaster)
 		l.lie = c.lie
 		s.client.options.Limits.Pause = 1
 		if got, err := s.Score(t.Context(), [][]int32{{1, 2, 3}}); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -156,8 +156,8 @@ func TestFaults(t *testing.T) {
 		"429 with a date gone by":    {[]http.HandlerFunc{date(-time.Hour), ok}, 2, 250 * time.Millisecond, 500 * time.Millisecond, nil, ""},
 		"429 with milliseconds":      {[]http.HandlerFunc{status(429, "", "Retry-After-Ms", "1500", "Retry-After", "9"), ok}, 2, 1500 * time.Millisecond, 1700 * time.Millisecond, nil, ""},
 		"429 with nonsense":          {[]http.HandlerFunc{status(429, "", "Retry-After", "soon"), ok}, 2, 250 * time.Millisecond, 500 * time.Millisecond, nil, ""},
-		"429 with an hour":           {always(status(429, "", "Retry-After", "3600")), 1, 0, 0, ErrUnavailable, "left alone for 1h0m0s"},
-		"429 without end":            {always(status(429, "busy")), 6, 7 * time.Second, 16 * time.Second, ErrUnavailable, "429: busy"},
+		"429 with an hour":           {always(status(429, "", "Retry-After", "3600")), 1, 0, 0, policy.ErrUnavailable, "left alone for 1h0m0s"},
+		"429 without end":            {always(status(429, "busy")), 6, 7 * time.Second, 16 * time.Second, policy.ErrUnavailable, "429: busy"},
 		"500 that says no":           {always(status(500, "", "X-Should-Retry", "false")), 1, 0, 0, nil, "500"},
 		"400 that says again":        {[]http.HandlerFunc{status(400, "", "X-Should-Retry", "true"), ok}, 2, 250 * time.Millisecond, 500 * time.Millisecond, nil, ""},
 		"400":                        {always(status(400, `{"error":{"message":"no such field","code":"bad"}}`)), 1, 0, 0, nil, "400: no such field"},
@@ -165,26 +165,26 @@ func TestFaults(t *testing.T) {
 		"404":                        {always(status(404, "<html>\x1b[2Jnot here")), 1, 0, 0, nil, "are address, dialect and model right"},
 		"a redirect":                 {always(status(307, "", "Location", "http://elsewhere/v1/chat/completions")), 1, 0, 0, nil, "redirects are not followed"},
 		"stalls":                     {[]http.HandlerFunc{hang, ok}, 2, time.Minute, 61 * time.Second, nil, ""},
-		"stalls for ever":            {always(hang), 6, 6 * time.Minute, 7 * time.Minute, ErrUnavailable, "no whole answer within 1m0s"},
+		"stalls for ever":            {always(hang), 6, 6 * time.Minute, 7 * time.Minute, policy.ErrUnavailable, "no whole answer within 1m0s"},
 		"breaks off at once":         {[]http.HandlerFunc{reset(""), ok}, 2, 0, time.Second, nil, ""},
 		"breaks off midway":          {[]http.HandlerFunc{reset(goodChat[:40]), ok}, 2, 0, time.Second, nil, ""},
-		"breaks off for ever":        {always(reset(goodChat[:40])), 6, 0, time.Minute, ErrUnavailable, "the connection broke"},
+		"breaks off for ever":        {always(reset(goodChat[:40])), 6, 0, time.Minute, policy.ErrUnavailable, "the connection broke"},
 		"cut JSON":                   {[]http.HandlerFunc{status(200, goodChat[:60]), ok}, 2, 0, time.Second, nil, ""},
-		"no body":                    {always(status(200, "")), 6, 0, time.Minute, ErrUnavailable, "cannot be read"},
-		"a page":                     {always(status(200, "<html>login</html>")), 6, 0, time.Minute, ErrUnavailable, "login"},
-		"two values":                 {always(status(200, goodChat+goodChat)), 6, 0, time.Minute, ErrUnavailable, "cannot be read"},
-		"another type":               {always(say(`{"finish_reason":"stop","message":{"content":7}}`)), 6, 0, time.Minute, ErrUnavailable, "cannot be read"},
-		"no answer":                  {always(say("")), 6, 0, time.Minute, ErrUnavailable, "0 answers came"},
-		"two answers":                {always(say(`{"finish_reason":"stop","message":{"content":"a"}},{"finish_reason":"stop","message":{"content":"b"}}`)), 6, 0, time.Minute, ErrUnavailable, "2 answers"},
-		"an empty reply":             {always(say(`{"finish_reason":"stop","message":{"content":""}}`)), 6, 0, time.Minute, ErrUnavailable, "no text"},
-		"no reply":                   {always(say(`{"finish_reason":"stop","message":{"content":null,"tool_calls":[]}}`)), 6, 0, time.Minute, ErrUnavailable, "no text"},
-		"no reason":                  {always(say(`{"message":{"content":"look"}}`)), 6, 0, time.Minute, ErrUnavailable, "because of"},
-		"a tool call":                {always(say(`{"finish_reason":"tool_calls","message":{"content":"look"}}`)), 6, 0, time.Minute, ErrUnavailable, "tool_calls"},
+		"no body":                    {always(status(200, "")), 6, 0, time.Minute, policy.ErrUnavailable, "cannot be read"},
+		"a page":                     {always(status(200, "<html>login</html>")), 6, 0, time.Minute, policy.ErrUnavailable, "login"},
+		"two values":                 {always(status(200, goodChat+goodChat)), 6, 0, time.Minute, policy.ErrUnavailable, "cannot be read"},
+		"another type":               {always(say(`{"finish_reason":"stop","message":{"content":7}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "cannot be read"},
+		"no answer":                  {always(say("")), 6, 0, time.Minute, policy.ErrUnavailable, "0 answers came"},
+		"two answers":                {always(say(`{"finish_reason":"stop","message":{"content":"a"}},{"finish_reason":"stop","message":{"content":"b"}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "2 answers"},
+		"an empty reply":             {always(say(`{"finish_reason":"stop","message":{"content":""}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "no text"},
+		"no reply":                   {always(say(`{"finish_reason":"stop","message":{"content":null,"tool_calls":[]}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "no text"},
+		"no reason":                  {always(say(`{"message":{"content":"look"}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "because of"},
+		"a tool call":                {always(say(`{"finish_reason":"tool_calls","message":{"content":"look"}}`)), 6, 0, time.Minute, policy.ErrUnavailable, "tool_calls"},
 		"aborted":                    {[]http.HandlerFunc{say(`{"finish_reason":"abort","message":{"content":"lo"}}`), ok}, 2, 0, time.Second, nil, ""},
 		"filtered":                   {always(say(`{"finish_reason":"content_filter","message":{"content":""}}`)), 1, 0, 0, nil, "filter"},
 		"reasoning without a reply":  {always(say(`{"finish_reason":"length","message":{"content":null,"reasoning":"hm"}}`)), 1, 0, 0, nil, "allow more"},
 		"another model, once":        {[]http.HandlerFunc{status(200, strings.Replace(goodChat, "tiny", "huge", 1)), ok}, 2, 0, time.Second, nil, ""},
-		"another model":              {always(status(200, strings.Replace(goodChat, "tiny", "huge", 1))), 6, 0, time.Minute, ErrVersion, `"huge"`},
+		"another model":              {always(status(200, strings.Replace(goodChat, "tiny", "huge", 1))), 6, 0, time.Minute, policy.ErrVersion, `"huge"`},
 		"more than the limit":        {always(status(200, strings.Repeat(" ", 5000)+goodChat)), 1, 0, 0, nil, "more than 4096 bytes"},
 		"a refusal longer than that": {always(status(400, strings.Repeat("x", 1<<20))), 1, 0, 0, nil, "400: xxx"},
 	} {
@@ -225,7 +225,7 @@ func TestNobodyListens(t *testing.T) {
 		p := newPipes()
 		_ = p.Close()
 		c := client(t, Options{URL: "http://127.0.0.1:1", Dialect: Generic, Model: "m", Transport: &http.Transport{DialContext: p.dial}})
-		if _, err := c.Policy(0).Complete(t.Context(), talk()); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "nobody listens") {
+		if _, err := c.Policy(0).Complete(t.Context(), talk()); !errors.Is(err, policy.ErrUnavailable) || !strings.Contains(err.Error(), "nobody listens") {
 			t.Errorf("got %v", err)
 		}
 		if s := c.Spent(); s.Guessed != 0 || s.Prompt != 0 {
@@ -248,7 +248,7 @@ func TestCancellation(t *testing.T) {
 				var wg sync.WaitGroup
 				for range 3 { // one asks, two wait for the slot
 					wg.Go(func() {
-						if _, err := c.Policy(0).Complete(ctx, talk()); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnavailable) {
+						if _, err := c.Policy(0).Complete(ctx, talk()); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, policy.ErrUnavailable) {
 							t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 						}
 					})

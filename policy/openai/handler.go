@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,11 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"skillmaster/chat"
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -55,8 +53,9 @@ func NewHandler(s Served) (*Handler, error) {
 		return nil, errors.New("a handler needs a sampler, a tokenizer and the model's name")
 	case s.Vocab < 1 || s.Context < 1:
 		return nil, fmt.Errorf("a handler needs the size of vocabulary and context, not %d and %d", s.Vocab, s.Context)
-	case s.Token != "" && len(s.Token) < 16:
-		return nil, errors.New("a token needs 16 characters at least: others can guess shorter ones")
+	}
+	if err := remote.CheckToken(s.Token); err != nil {
+		return nil, err
 	}
 	if err := s.Template.Check(s.Tokenizer); err != nil {
 		return nil, err
@@ -109,25 +108,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// admit says who may ask: who shows the token, or, where there is none, programs on this machine. A page in a browser of
-// this machine is none: it comes with an Origin, or with a host of its own that was made to mean this machine.
+// admit refuses who may not ask.
 func (h *Handler) admit(r *http.Request) error {
-	if want := h.served.Token; want != "" {
-		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
-			return refused{http.StatusUnauthorized, "invalid_api_key", "wrong or missing token"}
-		}
+	status, err := remote.May(r, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), h.served.Token)
+	switch {
+	case err == nil:
 		return nil
+	case status == http.StatusUnauthorized:
+		return refused{status, "invalid_api_key", err.Error()}
+	default:
+		return refused{status, "forbidden", err.Error()}
 	}
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = strings.Trim(r.Host, "[]")
-	}
-	from, _, _ := net.SplitHostPort(r.RemoteAddr) // what cannot be read is not local
-	if !local(host) || !local(from) || r.Header.Get("Origin") != "" {
-		return refused{http.StatusForbidden, "forbidden", "without a token only programs on this machine may ask"}
-	}
-	return nil
+}
+
+// Serve answers on l; see remote.Serve.
+func (h *Handler) Serve(ctx context.Context, l net.Listener, connections int) error {
+	return remote.Serve(ctx, l, h, h.served.Token, connections, h.served.Log)
 }
 
 func respond(w http.ResponseWriter, status int, v any) error {
@@ -158,9 +154,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 // serve decodes a request strictly, and answers it.
 func serve[T any](h *Handler, answer func(ctx context.Context, asked T) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// A body that comes too slowly is cut off. A deadline of the server's own would go on to cut off the answer.
-		slow := time.AfterFunc(bodyTime, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) })
-		defer slow.Stop()
+		relax := remote.Hurry(w)
+		defer relax()
 		var asked T
 		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, h.served.Body))
 		dec.DisallowUnknownFields()
@@ -168,7 +163,7 @@ func serve[T any](h *Handler, answer func(ctx context.Context, asked T) (any, er
 		if err == nil && dec.More() {
 			err = errors.New("more than one JSON value")
 		}
-		slow.Stop()
+		relax()
 		if err != nil {
 			h.fail(w, r, badBody(err))
 			return
@@ -500,77 +495,4 @@ func promptLogProbs(ids []int32, scores []float32) []any {
 		out = append(out, fields{strconv.Itoa(int(ids[i+1])): fields{"logprob": v}})
 	}
 	return out
-}
-
-// Times of a server. Requests may compute for long; connections may not idle.
-const (
-	headerTime   = 10 * time.Second
-	bodyTime     = time.Minute
-	idleTime     = 2 * time.Minute
-	shutdownTime = 5 * time.Second
-)
-
-// Serve answers on l until the context ends, then lets requests under way end for a few seconds, and returns nil. An
-// address that other machines can reach is refused for a handler without a token. connections is the most at a time; 0:
-// 1024.
-func (h *Handler) Serve(ctx context.Context, l net.Listener, connections int) error {
-	defer l.Close()
-	if a, ok := l.Addr().(*net.TCPAddr); h.served.Token == "" && !(ok && a.IP.IsLoopback()) {
-		return fmt.Errorf("%s can be reached by other machines: set a token, or listen on 127.0.0.1", l.Addr())
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(h.served.Log.Handler(), slog.LevelWarn),
-	}
-	ended := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-		defer cancel()
-		err := s.Shutdown(late)
-		if err != nil {
-			err = s.Close()
-		}
-		ended <- err
-	}()
-	err := s.Serve(&limited{l, make(chan struct{}, positive(connections, 1024))})
-	cancel()
-	return errors.Join(unlessClosed(err), <-ended)
-}
-
-func unlessClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-// limited is a listener that accepts so many connections at a time.
-type limited struct {
-	net.Listener
-	slots chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &counting{Conn: c, slots: l.slots}, nil
-}
-
-// counting is a connection that gives its slot back when it is closed.
-type counting struct {
-	net.Conn
-	slots chan struct{}
-	once  sync.Once
-}
-
-func (c *counting) Close() error {
-	c.once.Do(func() { <-c.slots })
-	return c.Conn.Close()
 }

@@ -19,6 +19,7 @@ import (
 
 	"skillmaster/chat"
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 )
 
 var update = flag.Bool("update", false, "record testdata anew")
@@ -231,14 +232,14 @@ func TestServe(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if _, err := c.Policy(0).Complete(t.Context(), talk()); !errors.Is(err, ErrUnavailable) {
+			if _, err := c.Policy(0).Complete(t.Context(), talk()); !errors.Is(err, policy.ErrUnavailable) {
 				t.Errorf("at the end of the server: got %v", err)
 			}
 		})
 		<-begun
 		<-begun
 		_, err := c.Policy(0).Complete(t.Context(), talk())
-		if e := (*StatusError)(nil); !errors.As(err, &e) || e.Status != 429 || e.wait != time.Second {
+		if e := (*remote.StatusError)(nil); !errors.As(err, &e) || e.Status != 429 || e.Wait != time.Second {
 			t.Errorf("a third one: got %v", err)
 		}
 		cancel()
@@ -252,7 +253,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("serve: %v", err)
 		}
 		wg.Wait()
-		if took := time.Since(began); took != shutdownTime {
+		if took := time.Since(began); took != remote.Grace {
 			t.Errorf("the server took %v to end", took)
 		}
 	})
@@ -275,9 +276,9 @@ func TestSlowClients(t *testing.T) {
 			send string
 			most time.Duration
 		}{
-			"no header": {"POST /v1/comp", headerTime},
-			"no body":   {"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nAuthorization: Bearer " + token + "\r\n\r\n{", bodyTime},
-			"idle":      {"GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n", idleTime},
+			"no header": {"POST /v1/comp", remote.HeaderTime},
+			"no body":   {"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nAuthorization: Bearer " + token + "\r\n\r\n{", remote.BodyTime},
+			"idle":      {"GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n", remote.IdleTime},
 		} {
 			began := time.Now()
 			conn, err := p.dial(ctx, "", "")
@@ -319,7 +320,7 @@ func TestServeAddress(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- offer(t, nil).Serve(ctx, l, 0) }()
-	remote(t, "http://"+l.Addr().String(), SkillMaster)
+	distant(t, "http://"+l.Addr().String(), SkillMaster)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"skillmaster/policy/remote"
 )
 
 // decode reads a reply. Fields nobody asked for are passed over, wrong types are errors.
 func decode(reply []byte, v any) error {
 	if err := json.Unmarshal(reply, v); err != nil {
-		return fmt.Errorf("the reply cannot be read: %w (it begins %q)", err, printable(string(reply[:min(len(reply), 80)])))
+		return fmt.Errorf("the reply cannot be read: %w (it begins %q)", err, remote.Printable(string(reply[:min(len(reply), 80)])))
 	}
 	return nil
 }

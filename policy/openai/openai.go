@@ -15,17 +15,13 @@ package openai
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"skillmaster/policy/remote"
 )
 
 // Options say which server is asked, and how.
@@ -34,8 +30,8 @@ type Options struct {
 	// https://host/api/v1. Without a path it is /v1.
 	URL     string
 	Dialect Dialect
-	Model   string // as the server names it
-	Key     Key    // nil: none is sent
+	Model   string     // as the server names it
+	Key     remote.Key // nil: none is sent
 	// Cleartext allows the key to travel over http to another machine, where everybody between can read it.
 	Cleartext bool
 	// Transport carries requests; nil: one that heeds HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Certificates are always
@@ -70,67 +66,13 @@ func positive[T int | int64 | time.Duration](n, otherwise T) T {
 	return otherwise
 }
 
-// Key gives the secret that a server knows us by. It is asked before every request, so that a changed one counts at
-// once, and what it gives is never kept, printed or recorded.
-type Key func() (string, error)
-
-// EnvKey is the key in an environment variable.
-func EnvKey(name string) Key {
-	return func() (string, error) {
-		if key := os.Getenv(name); key != "" {
-			return key, nil
-		}
-		return "", fmt.Errorf("the environment variable %s is not set: it should hold the server's key", name)
-	}
-}
-
-// FileKey is the key in a file, spaces and line ends around it left out.
-func FileKey(path string) Key {
-	return func() (string, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("the server's key: %w", err)
-		}
-		defer f.Close()
-		data, err := io.ReadAll(io.LimitReader(f, 1<<16))
-		if err != nil {
-			return "", fmt.Errorf("the server's key: %w", err)
-		}
-		if key := strings.TrimSpace(string(data)); key != "" {
-			return key, nil
-		}
-		return "", fmt.Errorf("%s is empty: it should hold the server's key", path)
-	}
-}
-
-// shortest is how many characters a key has at least: a shorter one could not be struck out of texts.
-const shortest = 4
-
-// secret asks for the key; "" if there is none.
-func (k Key) secret() (string, error) {
-	if k == nil {
-		return "", nil
-	}
-	key, err := k()
-	if err != nil {
-		return "", err
-	}
-	if len(key) < shortest {
-		return "", fmt.Errorf("the server's key has %d characters, it needs %d; leave it out where the server wants none", len(key), shortest)
-	}
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("the server's key has characters that no key has (spaces, line ends, letters beyond ASCII): was the right text copied?")
-	}
-	return key, nil
-}
-
 // Client asks one server for one model. Safe for concurrent use.
 type Client struct {
 	options Options
 	dialect dialect
 	api     string // address of what the table calls /v1
 	root    string // address of what stands beside it
-	http    http.Client
+	http    *http.Client
 	own     *http.Transport // nil: the user's
 	slots   chan struct{}
 	ledger  ledger
@@ -153,38 +95,20 @@ func New(o Options) (*Client, error) {
 	if err := c.address(o.URL); err != nil {
 		return nil, err
 	}
-	if t, ok := o.Transport.(*http.Transport); ok && t.TLSClientConfig != nil && t.TLSClientConfig.InsecureSkipVerify {
-		return nil, errors.New("the transport does not verify certificates: add the server's authority to its RootCAs instead")
-	}
 	if o.Transport == nil {
-		c.own = newTransport(o.Limits.Parallel)
+		c.own = remote.NewTransport(o.Limits.Parallel)
 		o.Transport = c.own
 	}
-	// A redirect would carry the request, and the key, to an address that nobody chose.
-	c.http = http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return c, nil
-}
-
-func newTransport(parallel int) *http.Transport {
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2: true, MaxIdleConns: parallel, MaxIdleConnsPerHost: parallel, IdleConnTimeout: 90 * time.Second,
-		MaxResponseHeaderBytes: 1 << 20,
-	}
+	var err error
+	c.http, err = remote.NewClient(o.Transport)
+	return c, err
 }
 
 // address reads the server's address.
 func (c *Client) address(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("the server's address cannot be read: want one such as http://127.0.0.1:8000") // it may hold a key
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("the address of %s has a user, a question mark or a fragment: give the key apart, and the bare address", u.Host)
-	}
-	if c.options.Key != nil && u.Scheme == "http" && !local(u.Hostname()) && !c.options.Cleartext {
-		return fmt.Errorf("the key would travel to %s in clear text: use https, or allow it", u.Host)
+	u, err := remote.Address(text, c.options.Key != nil, c.options.Cleartext)
+	if err != nil {
+		return err
 	}
 	c.api = strings.TrimRight(u.String(), "/")
 	if strings.Trim(u.Path, "/") == "" {
@@ -192,12 +116,6 @@ func (c *Client) address(text string) error {
 	}
 	c.root = strings.TrimSuffix(c.api, "/v1")
 	return nil
-}
-
-// local says whether a host is this machine.
-func local(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // at is the address of a path of the table.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"skillmaster/policy/remote"
 )
 
 // exchanged is a request and what came of it, one line of a recording. Keys and hosts are not in it.
@@ -84,9 +86,9 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (r *Recorder) write(e exchanged, key string) {
-	e.Request, e.Reply = strike(e.Request, key), strike(e.Reply, key) // e is a copy
+	e.Request, e.Reply = remote.Strike(e.Request, key), remote.Strike(e.Reply, key) // e is a copy
 	for name, v := range e.Header {
-		e.Header[name] = strike(v, key)
+		e.Header[name] = remote.Strike(v, key)
 	}
 	line, err := json.Marshal(e)
 	r.mu.Lock()
@@ -177,13 +179,13 @@ func (p *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Request = strike(string(body), strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
+		e.Request = remote.Strike(string(body), strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.left[e.key()]
 	if len(all) == 0 {
-		return nil, final{fmt.Errorf("the recording has no (further) reply to %s %s with this body: %s", e.Method, e.Path, printable(e.Request))}
+		return nil, remote.Final(fmt.Errorf("the recording has no (further) reply to %s %s with this body: %s", e.Method, e.Path, remote.Printable(e.Request)))
 	}
 	e, p.left[e.key()] = all[0], all[1:]
 	header := http.Header{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -132,10 +133,10 @@ func (s *Sampler) answers(reply []byte, prompts [][]int32) ([]answer, usage, err
 		case a.length >= 0 && a.length != len(prompts[i]):
 			return nil, spent, fmt.Errorf("the server read %d ids where it was sent %d", a.length, len(prompts[i]))
 		case s.client.dialect.echoes && a.model != s.weights.name():
-			return nil, spent, fmt.Errorf("%w: model %q, asked was %q", ErrVersion, printable(a.model), s.weights.name())
+			return nil, spent, fmt.Errorf("%w: model %q, asked was %q", policy.ErrVersion, remote.Printable(a.model), s.weights.name())
 		case s.named != "" && a.weights != s.named:
 			return nil, spent, fmt.Errorf("%w: the server calls them %q, they were %q when sampling began; make a new sampler for new weights",
-				ErrVersion, printable(a.weights), s.named)
+				policy.ErrVersion, remote.Printable(a.weights), s.named)
 		}
 	}
 	return answers, spent, nil
@@ -163,13 +164,13 @@ func (s *Sampler) finish(a answer, p policy.Sampling) (policy.Sample, error) {
 	}
 	switch {
 	case a.stop == "stop":
-		return policy.Sample{}, final{fmt.Errorf("the server ended with id %d, which is none of the stop ids %v: does the template fit the model?",
-			a.ids[len(a.ids)-1], p.Stop)}
+		return policy.Sample{}, remote.Final(fmt.Errorf("the server ended with id %d, which is none of the stop ids %v: does the template fit the model?",
+			a.ids[len(a.ids)-1], p.Stop))
 	case a.stop != "length":
-		return policy.Sample{}, fmt.Errorf("the server ended because of %q", printable(a.stop))
+		return policy.Sample{}, fmt.Errorf("the server ended because of %q", remote.Printable(a.stop))
 	case len(a.ids) < p.MaxTokens:
-		return policy.Sample{}, final{fmt.Errorf("the server cut the reply after %d of %d ids: its context is shorter than %d, give the right one",
-			len(a.ids), p.MaxTokens, s.weights.Context)}
+		return policy.Sample{}, remote.Final(fmt.Errorf("the server cut the reply after %d of %d ids: its context is shorter than %d, give the right one",
+			len(a.ids), p.MaxTokens, s.weights.Context))
 	}
 	return out, nil
 }

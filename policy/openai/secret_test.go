@@ -16,11 +16,12 @@ import (
 	"testing"
 
 	"skillmaster/policy"
+	"skillmaster/policy/remote"
 )
 
 const secret = "sk-Zm9v/+YmFy=\"quux\"-0123456789"
 
-func knows(string) Key { return func() (string, error) { return secret, nil } }
+func knows(string) remote.Key { return func() (string, error) { return secret, nil } }
 
 // Nothing that a client says, counts or records holds its key, even where the server repeats it.
 func TestKeyIsNeverShown(t *testing.T) {
@@ -91,16 +92,16 @@ func TestKeySources(t *testing.T) {
 	if err := os.WriteFile(file, []byte("  "+secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []Key{EnvKey("SKILLMASTER_TEST_KEY"), FileKey(file)} {
-		if got, err := k.secret(); got != secret || err != nil {
+	for _, k := range []remote.Key{remote.EnvKey("SKILLMASTER_TEST_KEY"), remote.FileKey(file)} {
+		if got, err := k.Secret(); got != secret || err != nil {
 			t.Errorf("got %v", err)
 		}
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, k := range map[string]Key{
-		"SKILLMASTER_NO_KEY is not set": EnvKey("SKILLMASTER_NO_KEY"), "is empty": FileKey(file), "no such file": FileKey(file + ".not"),
+	for want, k := range map[string]remote.Key{
+		"SKILLMASTER_NO_KEY is not set": remote.EnvKey("SKILLMASTER_NO_KEY"), "is empty": remote.FileKey(file), "no such file": remote.FileKey(file + ".not"),
 		"needs 4": func() (string, error) { return "abc", nil }, "no key has": func() (string, error) { return "abc\ndef", nil },
 	} {
 		server := inTurn(status(200, goodChat))

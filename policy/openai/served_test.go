@@ -74,8 +74,8 @@ func client(t testing.TB, o Options) *Client {
 	return c
 }
 
-// remote is the tiny model behind the handler and the client.
-func remote(t testing.TB, url string, d Dialect) *Scorer {
+// distant is the tiny model behind the handler and the client.
+func distant(t testing.TB, url string, d Dialect) *Scorer {
 	t.Helper()
 	c := client(t, Options{URL: url, Dialect: d, Model: "tiny", Limits: Limits{Parallel: 64}})
 	s, err := c.Sampler(t.Context(), Weights{Version: 0}, testTokenizer(t))
@@ -94,17 +94,17 @@ func TestConforms(t *testing.T) {
 	url := serveHTTP(t, offer(t, nil))
 	limits := policytest.Limits{Vocab: testTokenizer(t).VocabSize(), Context: testContext - 1}
 	t.Run("sampler", func(t *testing.T) {
-		policytest.RunSampler(t, limits, func(t *testing.T) policy.Sampler { return remote(t, url, SkillMaster) })
+		policytest.RunSampler(t, limits, func(t *testing.T) policy.Sampler { return distant(t, url, SkillMaster) })
 	})
 	t.Run("scorer", func(t *testing.T) {
-		policytest.RunScorer(t, limits, func(t *testing.T) policy.Scorer { return remote(t, url, SkillMaster) })
+		policytest.RunScorer(t, limits, func(t *testing.T) policy.Scorer { return distant(t, url, SkillMaster) })
 	})
 }
 
 // A sample from afar is the sample that the model gives here, to the last bit.
 func TestSameAsHere(t *testing.T) {
 	here, url := tiny(t), serveHTTP(t, offer(t, nil))
-	there := remote(t, url, SkillMaster)
+	there := distant(t, url, SkillMaster)
 	prompt := []int32{5, 80, 200, 13}
 	for seed := range uint64(20) {
 		p := policy.Sampling{Temperature: 0.9, TopP: 0.95, TopK: 40, MaxTokens: 12, Seed: seed << 60, Stop: []int32{int32(seed)}}
@@ -126,7 +126,7 @@ func TestSameAsHere(t *testing.T) {
 func TestChatOverIDs(t *testing.T) {
 	tok := testTokenizer(t)
 	here := policy.NewChat(tiny(t), tok, chat.ChatML())
-	there := policy.NewChat(remote(t, serveHTTP(t, offer(t, nil)), SkillMaster), tok, chat.ChatML())
+	there := policy.NewChat(distant(t, serveHTTP(t, offer(t, nil)), SkillMaster), tok, chat.ChatML())
 	messages := []chat.Message{{Role: chat.System, Text: "You tidy."}, {Role: chat.User, Text: "go to the shelf"}}
 	var prior []int32
 	seen := 0
