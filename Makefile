@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers results-method
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python results-method
 
 check: format vet lint test
 
@@ -73,3 +73,7 @@ results-method: build
 	@mkdir -p runs
 	bin/skillmaster bench method --dir runs/method > runs/results.md
 	mv runs/results.md docs/results.md
+
+# Models and adapters that were exported, read by transformers and PEFT. PYTHON is one with torch, transformers and peft.
+model-python:
+	SKILLMASTER_PYTHON=$(PYTHON) go test -count=1 -run 'PretrainedRun|OwnModel' -v ./cmd/skillmaster

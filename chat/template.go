@@ -21,8 +21,10 @@ type Template struct {
 	begin    string   // before the first message
 	system   string   // text of a system message where the conversation has none; empty: none is added
 	special  []string // the special tokens it needs
+	tags     []string // the tags it needs
 	head     string   // before every message, {role} standing for the role; ends with its last special token
 	tail     string   // plain text after head
+	opening  string   // begins what the assistant says, before what it chooses
 	end      string   // the special token that ends what the assistant says
 	others   bool     // messages of other roles end with it as well
 	between  string   // before every message but the first
@@ -47,6 +49,15 @@ func Qwen() Template {
 	return t
 }
 
+// Qwen3 is ChatML for the models of Qwen3 that think before they answer unless told not to: they are told so, by an empty
+// thought that begins every answer. The published template takes it out of all answers but the last, this one leaves it
+// there, so that conversations only grow.
+func Qwen3() Template {
+	t := ChatML()
+	t.name, t.opening, t.tags = "qwen3", "<think>\n\n</think>\n\n", []string{"<think>", "</think>"}
+	return t
+}
+
 // Llama3 is the template of Llama 3 Instruct. The published one trims texts and, from 3.1 on, puts dates into the
 // system message; this one does neither.
 func Llama3() Template {
@@ -67,14 +78,51 @@ func Plain() Template {
 	}
 }
 
-// TemplateNamed returns the template with that name: chatml, qwen, llama3 or plain.
+// TemplateNamed returns the template with that name: chatml, qwen, qwen3, llama3 or plain.
 func TemplateNamed(name string) (Template, error) {
-	for _, t := range []Template{ChatML(), Qwen(), Llama3(), Plain()} {
+	for _, t := range []Template{ChatML(), Qwen(), Qwen3(), Llama3(), Plain()} {
 		if t.name == name {
 			return t, nil
 		}
 	}
-	return Template{}, fmt.Errorf("no template %q: there are chatml, qwen, llama3 and plain", name)
+	return Template{}, fmt.Errorf("no template %q: there are chatml, qwen, qwen3, llama3 and plain", name)
+}
+
+// TemplateFor returns the template of the family that a model belongs to, by the tokens of its tokenizer. published is the
+// template that the model's makers give, in Jinja, if there is one: the models of Qwen3 that think unless told not to differ
+// in it alone from those that do not.
+func TemplateFor(tok *Tokenizer, published string) (Template, error) {
+	families := []Template{Llama3(), ChatML(), Plain()}
+	if strings.Contains(published, "enable_thinking") {
+		families = slices.Insert(families, 0, Qwen3())
+	}
+	var all []error
+	for _, t := range families {
+		err := t.Check(tok)
+		if err == nil {
+			return t, nil
+		}
+		all = append(all, err)
+	}
+	return Template{}, fmt.Errorf("the tokenizer fits no chat template: %w (take a model that was trained to chat)", errors.Join(all...))
+}
+
+// Jinja returns the template as Hugging Face's tokenizers take it. It adds no system message.
+func (t Template) Jinja() string {
+	quoted := func(s string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + "'"
+	}
+	start := func(role string) string {
+		return strings.ReplaceAll(quoted(t.head+t.tail), "{role}", "' + "+role+" + '")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "{{- %s -}}\n{%%- for m in messages -%%}\n", quoted(t.begin))
+	fmt.Fprintf(&b, "{{- %s if not loop.first -}}\n{{- %s -}}\n", quoted(t.between), start("m['role']"))
+	fmt.Fprintf(&b, "{{- %s if m['role'] == 'assistant' -}}\n{{- m['content'] -}}\n", quoted(t.opening))
+	fmt.Fprintf(&b, "{{- %s if %t or m['role'] == 'assistant' -}}\n{%%- endfor -%%}\n", quoted(t.end), t.others)
+	fmt.Fprintf(&b, "{{- %s if add_generation_prompt and messages -}}\n", quoted(t.between))
+	fmt.Fprintf(&b, "{{- %s if add_generation_prompt -}}\n", start("'assistant'")+" + "+quoted(t.opening))
+	return b.String()
 }
 
 // Name returns the name TemplateNamed knows it by.
@@ -91,6 +139,11 @@ func (t Template) Check(tok *Tokenizer) error {
 	for _, s := range t.special {
 		if id, ok := tok.addedIDs[s]; !ok || tok.kinds[id] != special {
 			return fmt.Errorf("template %s: the tokenizer has no special token %s", t.name, s)
+		}
+	}
+	for _, s := range t.tags {
+		if _, ok := tok.addedIDs[s]; !ok {
+			return fmt.Errorf("template %s: the tokenizer has no token %s", t.name, s)
 		}
 	}
 	return nil
@@ -147,7 +200,8 @@ func (t Template) message(tok *Tokenizer, m Message) []int32 {
 	return ids
 }
 
-// open returns the ids of the start of a message and of its text, which is encoded with the plain text before it.
+// open returns the ids of the start of a message and of its text, which is encoded with the plain text before it; of an
+// assistant's, those it goes on from.
 func (t Template) open(tok *Tokenizer, r Role, text string) []int32 {
 	switch r {
 	case System, User, Assistant:
@@ -155,7 +209,11 @@ func (t Template) open(tok *Tokenizer, r Role, text string) []int32 {
 		panic(fmt.Sprintf("no such role: %q", r))
 	}
 	as := func(s string) string { return strings.ReplaceAll(s, "{role}", string(r)) }
-	return append(tok.EncodeWithSpecial(as(t.head)), tok.Encode(as(t.tail)+text)...)
+	ids := append(tok.EncodeWithSpecial(as(t.head)), tok.Encode(as(t.tail)+text)...)
+	if r == Assistant {
+		ids = append(ids, tok.EncodeTags(t.opening)...)
+	}
+	return ids
 }
 
 // Reply returns the ids of what an assistant says, the id that ends it included: what a policy would have sampled to

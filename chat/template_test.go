@@ -10,7 +10,7 @@ import (
 // templates pairs every template with a tokenizer for it.
 func templates(t testing.TB) map[string]*Tokenizer {
 	t.Helper()
-	toks := map[string]*Tokenizer{"plain": worldTokenizer(t), "chatml": loadTestdata(t, "qwen.json"), "qwen": loadTestdata(t, "qwen.json")}
+	toks := map[string]*Tokenizer{"plain": worldTokenizer(t), "chatml": loadTestdata(t, "qwen.json"), "qwen": loadTestdata(t, "qwen.json"), "qwen3": loadTestdata(t, "qwen.json")}
 	llama, err := Train(slices.Values(worldTexts(5)), TrainOptions{
 		VocabSize: 500, Special: append(Llama3().Special(), "<|end_of_text|>"), Tags: Tags(), Pattern: Llama3Pattern,
 	})
@@ -43,6 +43,7 @@ func TestRenderText(t *testing.T) {
 		{"chatml", conversation[1:2], "<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\n"},
 		{"qwen", conversation[:2], "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\n"},
 		{"qwen", conversation[1:2], "<|im_start|>system\n" + qwenSystem + "<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\n"},
+		{"qwen3", conversation[:2], "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"},
 		{"llama3", conversation[:2], "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nYou help.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nGo.<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
 	} {
 		tok := toks[c.name]
@@ -54,6 +55,32 @@ func TestRenderText(t *testing.T) {
 		if want := tok.EncodeWithSpecial(c.want); !slices.Equal(got, want) {
 			t.Errorf("%s: rendered %q, want %q", c.name, split(tok, got), split(tok, want))
 		}
+	}
+}
+
+// The published template and the tokenizer's tokens say which family a model is of.
+func TestTemplateFor(t *testing.T) {
+	toks := templates(t)
+	for _, c := range []struct{ tokenizer, published, want string }{
+		{"plain", "", "plain"},
+		{"chatml", "", "chatml"},
+		{"chatml", "{% for message in messages %}", "chatml"},
+		{"chatml", "{% if enable_thinking is false %}", "qwen3"},
+		{"llama3", "{% if enable_thinking is false %}", "llama3"},
+	} {
+		if got, err := TemplateFor(toks[c.tokenizer], c.published); err != nil || got.Name() != c.want {
+			t.Errorf("%s, %q: template %q, %v, want %q", c.tokenizer, c.published, got.Name(), err, c.want)
+		}
+	}
+	if _, err := TemplateFor(loadTestdata(t, "entity.json"), ""); err != nil {
+		t.Errorf("our own tokenizer: %v", err)
+	}
+	bare, err := Train(slices.Values([]string{"go"}), TrainOptions{VocabSize: 280, Special: []string{"<s>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TemplateFor(bare, ""); err == nil || !strings.Contains(err.Error(), "fits no chat template") {
+		t.Errorf("a tokenizer without roles: %v", err)
 	}
 }
 
@@ -95,13 +122,13 @@ func TestRenderIsSafe(t *testing.T) {
 		for _, hostile := range hostileTexts {
 			harmless := []Message{{System, "x"}, {User, "x"}, {Assistant, "x"}, {User, "x"}}
 			said := []Message{{System, hostile}, {User, hostile}, {Assistant, hostile}, {User, hostile}}
-			want, _ := addedIn(tok, tmpl.Render(tok, harmless, 0, true))
+			want, own := addedIn(tok, tmpl.Render(tok, harmless, 0, true))
 			got, tags := addedIn(tok, tmpl.Render(tok, said, 0, true))
 			if got != want {
 				t.Errorf("%s: %q makes %d special tokens of %d", name, hostile, got, want)
 			}
-			if _, most := addedIn(tok, tok.EncodeTags(hostile)); tags != most {
-				t.Errorf("%s: %q makes %d tags, want %d", name, hostile, tags, most)
+			if _, most := addedIn(tok, tok.EncodeTags(hostile)); tags != own+most {
+				t.Errorf("%s: %q makes %d tags, want %d", name, hostile, tags, own+most)
 			}
 		}
 	}

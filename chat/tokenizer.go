@@ -27,7 +27,7 @@ type Tokenizer struct {
 	added    []added // sorted by id
 	addedIDs map[string]int32
 	byteIDs  [256]int32 // noToken where the vocabulary lacks the byte
-	merges   []pair // by rank
+	merges   []pair     // by rank
 	rules    map[pair]rule
 	cuts     []cutter
 	nfc      bool

@@ -155,7 +155,7 @@ func (h *History) validChart() plot.Chart {
 		if i, ok := h.Iteration(e.Report); ok {
 			x = float64(i + 1)
 		}
-		all := e.Summaries()[0]
+		all := e.Summary()
 		s.Name = e.Panel
 		s.X, s.Y = append(s.X, x), append(s.Y, all.Rate)
 		s.Low, s.High = append(s.Low, all.Low), append(s.High, all.High)

@@ -197,11 +197,11 @@ func (h *History) declining(time.Time) (Finding, bool) {
 	}
 	var best train.Summary
 	for _, e := range v {
-		if s := e.Summaries()[0]; s.Rate > best.Rate {
+		if s := e.Summary(); s.Rate > best.Rate {
 			best = s
 		}
 	}
-	now := v[len(v)-1].Summaries()[0]
+	now := v[len(v)-1].Summary()
 	if now.High >= best.Low {
 		return Finding{}, false
 	}

@@ -25,6 +25,7 @@ type History struct {
 	Families    []store.Tally
 	Uses        []store.Tally
 	Evaluations []store.Evaluated
+	Tests       []store.Tested // of edits at the gate
 	Commits     []store.Entry
 	Head        string // hash of the current bank
 
@@ -37,6 +38,7 @@ type Source interface {
 	Numbers(ctx context.Context, after int) ([]store.Numbers, error)
 	Families(ctx context.Context, after int) ([]store.Tally, error)
 	Uses(ctx context.Context, after int) ([]store.Tally, error)
+	Tests(ctx context.Context, after int) ([]store.Tested, error)
 	EvaluationsAfter(ctx context.Context, id int) ([]store.Evaluated, error)
 	Commits(ctx context.Context) ([]store.Entry, error)
 	Head(ctx context.Context) (string, error)
@@ -74,7 +76,7 @@ func (h *History) Follow(ctx context.Context, run Source) (*History, error) {
 	next := *h
 	switch {
 	case last > 0 && (len(rounds) == 0 || rounds[0].Kept != lastRound.Kept):
-		next.Rounds, next.Families, next.Uses, next.Evaluations, last = nil, nil, nil, nil, 0
+		next.Rounds, next.Families, next.Uses, next.Tests, next.Evaluations, last = nil, nil, nil, nil, nil, 0
 		if rounds, err = run.Numbers(ctx, 0); err != nil {
 			return nil, err
 		}
@@ -109,16 +111,22 @@ func (h History) extend(ctx context.Context, run Source, rounds []store.Numbers,
 	if err != nil {
 		return nil, err
 	}
+	tests, err := run.Tests(ctx, last)
+	if err != nil {
+		return nil, err
+	}
 	if h.Commits, err = run.Commits(ctx); err != nil {
 		return nil, err
 	}
 	h.Head = head
 	h.Rounds = append(slices.Clip(h.Rounds), rounds...)
-	upTo := func(t store.Tally) bool { // a round may have been kept between two of the queries above
-		return len(h.Rounds) == 0 || t.Report > h.Rounds[len(h.Rounds)-1].Report
+	if n := len(h.Rounds); n > 0 {
+		last = h.Rounds[n-1].Report
 	}
-	h.Families = append(slices.Clip(h.Families), slices.DeleteFunc(families, upTo)...)
-	h.Uses = append(slices.Clip(h.Uses), slices.DeleteFunc(uses, upTo)...)
+	later := func(t store.Tally) bool { return t.Report > last } // kept between two of the queries above: next time
+	h.Families = append(slices.Clip(h.Families), slices.DeleteFunc(families, later)...)
+	h.Uses = append(slices.Clip(h.Uses), slices.DeleteFunc(uses, later)...)
+	h.Tests = append(slices.Clip(h.Tests), slices.DeleteFunc(tests, func(t store.Tested) bool { return t.Report > last })...)
 	h.Evaluations = append(slices.Clip(h.Evaluations), evaluations...)
 	h.learning = len(h.Rounds)
 	for i, r := range h.Rounds {
@@ -230,6 +238,17 @@ func (h *History) Bank(hash string) (skill.Bank, bool) {
 		}
 	}
 	return skill.Bank{}, false
+}
+
+// TestsOf are the tests of the edit that the review of the episode with this iteration and seed wrote.
+func (h *History) TestsOf(iteration int, seed episode.Seed) []store.Tested {
+	var out []store.Tested
+	for _, t := range h.Tests {
+		if from := t.Pending.Provenance; from.Iteration == iteration && from.Seed == uint64(seed) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // Use is how often a skill stood in prompts, and how its episodes ended, beside those without it in the same rounds and

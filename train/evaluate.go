@@ -80,6 +80,9 @@ type Summary struct {
 	Return  float64 `json:"return"`
 }
 
+// Summary is the score over all tasks.
+func (e Evaluation) Summary() Summary { return summarise("all", e.Results) }
+
 // Summaries are the scores of an evaluation: all tasks first, then each family by name.
 func (e Evaluation) Summaries() []Summary {
 	by := map[string][]Result{"": e.Results}

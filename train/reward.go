@@ -3,6 +3,9 @@ package train
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"skillmaster/episode"
 	"skillmaster/grpo"
@@ -17,18 +20,37 @@ type Prices struct {
 	Inadmissible float64 `json:"inadmissible"` // taken for every well-formed action that was not possible
 	Abandoned    float64 `json:"abandoned"`    // taken for every step that an episode the guard ended had left: giving up is no way to save fines
 
-	Call       float64 `json:"call"`       // exactly one valid call that came to something: kept, added, updated, retired
-	Unparsable float64 `json:"unparsable"` // no call, several, or not to be read
-	Invalid    float64 `json:"invalid"`    // a wrong tool, wrong arguments, or a skill that is not there
-	Idle       float64 `json:"idle"`       // a duplicate, or an update that changes nothing
-	Utility    float64 `json:"utility"`    // weight of the verdict's utility
+	Call        float64 `json:"call"`         // exactly one valid call that came to something: kept, added, updated, retired
+	Unparsable  float64 `json:"unparsable"`   // no call, several, or not to be read
+	Invalid     float64 `json:"invalid"`      // wrong arguments
+	UnknownTool float64 `json:"unknown_tool"` // a call of a tool that there is not
+	NotFound    float64 `json:"not_found"`    // a skill that there is not, that was not shown, or whose title several bear
+	Duplicate   float64 `json:"duplicate"`    // an edit that says what another skill says
+	Unchanged   float64 `json:"unchanged"`    // an update that changes nothing
+	Utility     float64 `json:"utility"`      // weight of the verdict's utility
+
+	// What the public release takes besides for the form of a review. Here: nothing.
+	NoReasoning float64 `json:"no_reasoning"` // no <think>…</think>
+	NoTags      float64 `json:"no_tags"`      // no <tool_call>…</tool_call>
+	ActionTool  float64 `json:"action_tool"`  // a tool called like an action of the world
+	Placeholder float64 `json:"placeholder"`  // broken tags, or "..." in place of an argument
 }
 
 // DefaultPrices are those of this project.
 func DefaultPrices() Prices {
 	return Prices{
 		Success: 10, Malformed: 0.1, Inadmissible: 0.1, Abandoned: 0.1,
-		Call: 0.1, Unparsable: -1, Invalid: -0.5, Idle: -0.25, Utility: 1,
+		Call: 0.1, Unparsable: -1, Invalid: -0.5, UnknownTool: -0.5, NotFound: -0.5, Duplicate: -0.25, Unchanged: -0.25, Utility: 1,
+	}
+}
+
+// ReleasePrices are those of the public release's scripts, but for what it takes from single turns: fines for the form of an
+// action are one price here, and part of the episode's return.
+func ReleasePrices() Prices {
+	return Prices{
+		Success: 10, Malformed: 0.5,
+		Call: 0.1, Unparsable: -2, Invalid: -1, UnknownTool: -1.5, NotFound: 0.1, Duplicate: 0.1 - 0.5, Unchanged: 0.1, Utility: 1,
+		NoReasoning: 0.5, NoTags: 0.5, ActionTool: 3, Placeholder: 1.5,
 	}
 }
 
@@ -37,8 +59,8 @@ func (p Prices) Validate() error {
 	if p.Success <= 0 {
 		return fmt.Errorf("prices.success is %v, it must be positive", p.Success)
 	}
-	if p.Malformed < 0 || p.Inadmissible < 0 || p.Abandoned < 0 || p.Utility < 0 {
-		return errors.New("prices.malformed, prices.inadmissible, prices.abandoned and prices.utility are taken or weighed: they cannot be negative")
+	if p.Malformed < 0 || p.Inadmissible < 0 || p.Abandoned < 0 || p.Utility < 0 || p.NoReasoning < 0 || p.NoTags < 0 || p.ActionTool < 0 || p.Placeholder < 0 {
+		return errors.New("prices.malformed, inadmissible, abandoned, utility, no_reasoning, no_tags, action_tool and placeholder are taken or weighed: they cannot be negative")
 	}
 	return nil
 }
@@ -60,7 +82,15 @@ func (p Prices) Review(t episode.Trajectory, v probe.Verdict) (value float64, me
 	if t.Review == nil {
 		return 0, false
 	}
-	switch o := t.Review.Outcome; o {
+	value, measured = p.outcome(t.Review.Outcome, v)
+	if n := len(t.Turns); n > 0 && t.Turns[n-1].Kind == episode.ReviewTurn {
+		value -= p.form(t.Turns[n-1].Text)
+	}
+	return value, measured
+}
+
+func (p Prices) outcome(o skill.Outcome, v probe.Verdict) (value float64, measured bool) {
+	switch o {
 	case skill.Kept, skill.Retired:
 		return p.Call, true
 	case skill.Added, skill.Updated:
@@ -68,16 +98,51 @@ func (p Prices) Review(t episode.Trajectory, v probe.Verdict) (value float64, me
 			return p.Call, true // what the verdict says is not asked
 		}
 		return p.Call + p.Utility*v.Utility, v.Measured
-	case skill.Unchanged, skill.Duplicate:
-		return p.Idle, true
-	case skill.NotFound, skill.Ambiguous, skill.InvalidArguments, skill.UnknownTool:
+	case skill.Unchanged:
+		return p.Unchanged, true
+	case skill.Duplicate:
+		return p.Duplicate, true
+	case skill.NotFound, skill.Ambiguous:
+		return p.NotFound, true
+	case skill.InvalidArguments:
 		return p.Invalid, true
+	case skill.UnknownTool:
+		return p.UnknownTool, true
 	case skill.MultipleCalls, skill.Unparsable:
 		return p.Unparsable, true
 	default:
 		panic(fmt.Sprintf("train: no price for the outcome %v", o))
 	}
 }
+
+// form is what is taken for the form of a review.
+func (p Prices) form(reply string) (fine float64) {
+	pair := func(open, end string) bool { return strings.Contains(reply, open) && strings.Contains(reply, end) }
+	if !pair("<think>", "</think>") {
+		fine += p.NoReasoning
+	}
+	if !pair("<tool_call>", "</tool_call>") {
+		fine += p.NoTags
+	}
+	if p.ActionTool == 0 && p.Placeholder == 0 {
+		return fine
+	}
+	call := skill.ParseCall(reply, skill.Strict)
+	if likeAction.MatchString(call.Tool) {
+		fine += p.ActionTool
+	}
+	hollow := strings.Contains(reply, "<th>") || strings.Contains(reply, "<think><think>")
+	for _, text := range []string{call.Edit.ID, call.Edit.Category, call.Edit.Title, call.Edit.Principle, call.Edit.When, call.Edit.Reason} {
+		hollow = hollow || slices.Contains([]string{"...", "…", "<th>", "<think>", "</think>", "<tool_call>", "</tool_call>"}, strings.TrimSpace(text))
+	}
+	if hollow {
+		fine += p.Placeholder
+	}
+	return fine
+}
+
+// likeAction is a tool's name that looks like an action of the world.
+var likeAction = regexp.MustCompile(`^(?i:done$|go to|go_to_|take|move|open|close|examine|clean|heat|cool|look|inventory|put|use|toggle|drop)`)
 
 // returns prices a group; verdicts by member.
 func (p Prices) returns(g episode.Group, verdicts []probe.Verdict, worldSuccess float64, horizon int) []grpo.Returns {

@@ -72,6 +72,54 @@ func TestReviewReturn(t *testing.T) {
 	}
 }
 
+// The examples of the release's table: base and quality add up.
+func TestReleasePrices(t *testing.T) {
+	const keep = `{"name":"keep_skill","arguments":{"reason":"covered"}}`
+	think := func(call string) string { return "<think>So.</think><tool_call>" + call + "</tool_call>" }
+	p := ReleasePrices()
+	for name, c := range map[string]struct {
+		outcome skill.Outcome
+		reply   string
+		want    float64
+	}{
+		"a good keep":               {skill.Kept, think(keep), 0.1},
+		"a new skill":               {skill.Added, think(`{"name":"propose_skill","arguments":{"category":"general","title":"t","principle":"p","when_to_apply":"w"}}`), 0.1 + 0.4},
+		"a duplicate":               {skill.Duplicate, think(keep), -0.4},
+		"a skill that is not there": {skill.NotFound, think(keep), 0.1},
+		"an action as a tool":       {skill.UnknownTool, think(`{"name":"go to shelf 1","arguments":{}}`), -4.5},
+		"another tool":              {skill.UnknownTool, think(`{"name":"fix_skill","arguments":{}}`), -1.5},
+		"prose":                     {skill.Unparsable, "I would keep it.", -3},
+		"no reasoning":              {skill.Kept, "<tool_call>" + keep + "</tool_call>", 0.1 - 0.5},
+		"a placeholder":             {skill.Kept, think(`{"name":"keep_skill","arguments":{"reason":"..."}}`), 0.1 - 1.5},
+		"a broken tag":              {skill.Unparsable, "<th>", -2 - 0.5 - 0.5 - 1.5},
+		"wrong arguments":           {skill.InvalidArguments, think(keep), -1},
+	} {
+		tr := episode.Trajectory{Review: &episode.Review{Outcome: c.outcome}, Turns: []episode.Turn{{Kind: episode.ReviewTurn, Text: c.reply}}}
+		got, ok := p.Review(tr, probe.Verdict{Measured: true, Utility: 0.4})
+		if !ok || math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s is paid %v, %v; want %v", name, got, ok, c.want)
+		}
+		if ours, _ := DefaultPrices().Review(tr, probe.Verdict{Measured: true, Utility: 0.4}); ours < -1 {
+			t.Errorf("%s is paid %v by default: form is fined there", name, ours)
+		}
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where utility has no price, an edit's form is what it is paid, measured or not.
+func TestNoUtility(t *testing.T) {
+	p := DefaultPrices()
+	p.Utility = 0
+	tr := episode.Trajectory{Review: &episode.Review{Outcome: skill.Added}}
+	for _, v := range []probe.Verdict{probe.NotMeasured("why not"), {Measured: true, Utility: -1}} {
+		if got, ok := p.Review(tr, v); got != 0.1 || !ok {
+			t.Errorf("%+v: paid %v, %v", v, got, ok)
+		}
+	}
+}
+
 func TestWilson(t *testing.T) {
 	// At the ends the interval has a short form: n of n is [n/(n+z²), 1], 0 of n is [0, z²/(n+z²)].
 	const square = 3.841458820694124

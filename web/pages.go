@@ -72,7 +72,8 @@ func (s *Server) home(r *http.Request) (view, error) {
 			row.Curve = append(row.Curve, n.Metrics["action/success"])
 		}
 		if v := h.Valid(); len(v) > 0 {
-			row.Score = &v[len(v)-1].Summaries()[0]
+			score := v[len(v)-1].Summary()
+			row.Score = &score
 		}
 		rows = append(rows, row)
 	}
@@ -202,14 +203,19 @@ func (s *Server) overview(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	b := overviewBody{Charts: v.Charts(), Findings: v.History.Findings(s.now()), Doing: s.runs.progress(v.Name)}
+	b := overviewBody{Charts: v.Charts(), Doing: s.runs.progress(v.Name)}
+	for _, f := range v.History.Findings(s.now()) {
+		if f.Severity > report.Note {
+			b.Findings = append(b.Findings, f)
+		}
+	}
 	if d, ok := v.Left(); ok && v.State == "training" {
 		b.Left = duration(d)
 	}
 	b.Speed, b.HasSpeed = v.Speed()
 	b.Success, b.Known = v.Recent("action/success", 5)
 	for _, e := range v.Valid() {
-		x := e.Summaries()[0]
+		x := e.Summary()
 		b.Score = &x
 		if b.Best == nil || x.Rate > b.Best.Rate {
 			b.Best = &x
@@ -276,6 +282,7 @@ func turn(r *http.Request, v *runView, base string) (pager, error) {
 type groupRow struct {
 	Group   int
 	Task    string
+	Goal    string
 	Family  string
 	Members []store.Played
 }
@@ -314,6 +321,13 @@ func (s *Server) trajectories(r *http.Request) (view, error) {
 			return view{}, err
 		}
 		b.group(played)
+		for i, g := range b.Groups { // goals stand in the records alone
+			t, err := run.Trajectory(r.Context(), b.Report, g.Group, g.Members[0].Member)
+			if err != nil {
+				return view{}, err
+			}
+			b.Groups[i].Goal = t.Task.Goal
+		}
 	}
 	return view{page: "trajectories", Title: "Trajectories", Run: v, Tab: "trajectories", Prev: b.Back(), Next: b.Forth(), Body: b}, nil
 }
@@ -368,7 +382,7 @@ func (s *Server) evaluations(r *http.Request) (view, error) {
 	}
 	b := evaluationsBody{}
 	for _, e := range slices.Backward(v.Evaluations) {
-		row := evaluationRow{Evaluated: e, Summary: e.Summaries()[0], Cell: report.Cell(e.Evaluation), Iteration: -1}
+		row := evaluationRow{Evaluated: e, Summary: e.Summary(), Cell: report.Cell(e.Evaluation), Iteration: -1}
 		if e.Report > 0 {
 			row.Iteration = 0
 			if i, ok := v.Iteration(e.Report); ok {
@@ -422,7 +436,7 @@ func (s *Server) evaluation(r *http.Request) (view, error) {
 	}
 	e := v.Evaluations[i]
 	b := evaluationBody{
-		evaluationRow: evaluationRow{Evaluated: e, Summary: e.Summaries()[0], Cell: report.Cell(e.Evaluation)},
+		evaluationRow: evaluationRow{Evaluated: e, Summary: e.Summary(), Cell: report.Cell(e.Evaluation)},
 		Families:      e.Summaries(), Drawing: report.Score(e.Evaluation, 0), Show: r.URL.Query().Get("show"),
 	}
 	for _, x := range e.Results {

@@ -191,6 +191,16 @@ func (w *watched) words(ctx context.Context) *chat.Tokenizer {
 	return w.tokenizer
 }
 
+// Preload reads the runs one after another, so that the first look at each is as quick as the next.
+func (s *Server) Preload(ctx context.Context) {
+	for _, w := range s.runs.all() {
+		if ctx.Err() != nil {
+			return
+		}
+		_, _, _ = w.follow(ctx) // the page will say what is wrong with it
+	}
+}
+
 // Progress is told what the training of a run does now; it may be given to a trainer that runs in the same program.
 func (s *Server) Progress(dir string) func(train.Progress) {
 	s.runs.mu.Lock()

@@ -142,43 +142,35 @@ func (s *Server) edits(r *http.Request) (view, error) {
 	if b.pager, err = turn(r, v, address(v.Name, "edits")); err != nil {
 		return view{}, err
 	}
-	tests, err := run.Tests(r.Context(), -1, 0)
-	if err != nil {
-		return view{}, err
-	}
 	if b.Report > 0 {
-		if b.Rows, err = editRows(r.Context(), run, b.Report, b.Iteration, tests); err != nil {
+		if b.Rows, err = editRows(r.Context(), run, v, b.pager); err != nil {
 			return view{}, err
 		}
 	}
-	if b.Tested, err = testedRows(r.Context(), run, v, tests); err != nil {
+	if b.Tested, err = testedRows(r.Context(), run, v); err != nil {
 		return view{}, err
 	}
 	return view{page: "edits", Title: "Edits", Run: v, Tab: "edits", Prev: b.Back(), Next: b.Forth(), Body: b}, nil
 }
 
 // editRows are the edits of an iteration.
-func editRows(ctx context.Context, run *store.Run, seq, iteration int, tests []store.Tested) ([]editRow, error) {
-	judgements, err := run.Judgements(ctx, seq)
+func editRows(ctx context.Context, run *store.Run, v *runView, at pager) ([]editRow, error) {
+	judgements, err := run.Judgements(ctx, at.Report)
 	if err != nil {
 		return nil, err
 	}
-	played, err := run.Trajectories(ctx, seq)
+	played, err := run.Trajectories(ctx, at.Report)
 	if err != nil {
 		return nil, err
 	}
 	by := map[place]store.Played{}
 	for _, p := range played {
-		by[place{seq, p.Group, p.Member}] = p
+		by[place{at.Report, p.Group, p.Member}] = p
 	}
 	var out []editRow
 	for _, j := range judgements {
-		p := by[place{seq, j.Group, j.Member}]
-		of := slices.DeleteFunc(slices.Clone(tests), func(t store.Tested) bool {
-			from := t.Pending.Provenance
-			return from.Iteration != iteration || from.Seed != uint64(p.Seed)
-		})
-		out = append(out, editRow{Judgement: j, Fate: report.FateOf(j, of), Task: p.Task, Family: p.Family})
+		p := by[place{at.Report, j.Group, j.Member}]
+		out = append(out, editRow{Judgement: j, Fate: report.FateOf(j, v.TestsOf(at.Iteration, p.Seed)), Task: p.Task, Family: p.Family})
 	}
 	slices.SortStableFunc(out, func(a, b editRow) int { // the most useful first, not measured last
 		switch x, y := a.Verdict, b.Verdict; {
@@ -193,14 +185,14 @@ func editRows(ctx context.Context, run *store.Run, seq, iteration int, tests []s
 }
 
 // testedRows are the edits that were ever under test.
-func testedRows(ctx context.Context, run *store.Run, v *runView, tests []store.Tested) ([]testedRow, error) {
+func testedRows(ctx context.Context, run *store.Run, v *runView) ([]testedRow, error) {
 	type name struct {
 		iteration int
 		seed      uint64
 	}
 	by := map[name][]store.Tested{}
 	var order []name
-	for _, t := range tests {
+	for _, t := range v.Tests {
 		n := name{t.Pending.Provenance.Iteration, t.Pending.Provenance.Seed}
 		if by[n] == nil {
 			order = append(order, n)
@@ -265,9 +257,7 @@ func (s *Server) edit(r *http.Request) (view, error) {
 	if b.Trajectory, err = run.Trajectory(ctx, at.Report, at.Group, at.Member); err != nil {
 		return view{}, err
 	}
-	if b.Tests, err = run.Tests(ctx, b.Iteration, uint64(b.Trajectory.Seed)); err != nil {
-		return view{}, err
-	}
+	b.Tests = v.TestsOf(b.Iteration, b.Trajectory.Seed)
 	if err := b.compare(ctx, run); err != nil {
 		return view{}, err
 	}

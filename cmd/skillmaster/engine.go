@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,7 +44,7 @@ func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, wor
 	}
 	e := &engine{tokenizer: tok, template: chat.Plain()}
 	if cfg.Model.Pretrained != "" {
-		if e.template, err = pretrainedTemplate(tok); err != nil {
+		if e.template, err = pretrainedTemplate(cfg.Model.Pretrained, tok); err != nil {
 			return nil, fmt.Errorf("%s: %w", cfg.Model.Pretrained, err)
 		}
 	}
@@ -79,17 +81,35 @@ func (e *engine) policy(ctx context.Context) (policy.Policy, error) {
 	return policy.NewChat(sampler, e.tokenizer, e.template), nil
 }
 
-// pretrainedTemplate is the template whose special tokens a tokenizer has.
-func pretrainedTemplate(tok *chat.Tokenizer) (chat.Template, error) {
-	var all []error
-	for _, t := range []chat.Template{chat.Llama3(), chat.ChatML(), chat.Plain()} {
-		err := t.Check(tok)
-		if err == nil {
-			return t, nil
-		}
-		all = append(all, err)
+// pretrainedTemplate is that of the family a pretrained model belongs to.
+func pretrainedTemplate(dir string, tok *chat.Tokenizer) (chat.Template, error) {
+	published, err := publishedTemplate(dir)
+	if err != nil {
+		return chat.Template{}, err
 	}
-	return chat.Template{}, fmt.Errorf("its tokenizer fits no chat template: %w (take a model that was trained to chat)", errors.Join(all...))
+	return chat.TemplateFor(tok, published)
+}
+
+// publishedTemplate is the template that the makers of a model give, in a file of its own or among the tokenizer's settings.
+func publishedTemplate(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return string(b), err
+	}
+	b, err = os.ReadFile(filepath.Join(dir, "tokenizer_config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	var settings struct {
+		Template json.RawMessage `json:"chat_template"` // one, or several with names
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &settings)
+	}
+	if err != nil {
+		return "", fmt.Errorf("tokenizer_config.json: %w", err)
+	}
+	return string(settings.Template), nil
 }
 
 func readTokenizer(path string) (*chat.Tokenizer, error) {
@@ -170,10 +190,14 @@ func newLearner(ctx context.Context, cfg runConfig, tok *chat.Tokenizer, workers
 	if err != nil {
 		return nil, err
 	}
-	if a := cfg.Model.Adapter; a.Rank > 0 {
-		if err := model.Adapt(a, uint64(seed.Derive("adapter"))); err != nil {
-			return nil, err
-		}
+	switch a := cfg.Model.Adapter; {
+	case cfg.Model.AdapterFrom != "":
+		err = model.ReadAdapter(ctx, cfg.Model.AdapterFrom)
+	case a.Rank > 0:
+		err = model.Adapt(a, uint64(seed.Derive("adapter")))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return transformer.NewLearner(model, transformer.LearnerOptions{
 		Workers: workers, Precision: cfg.Model.Precision, Recompute: cfg.Model.Recompute, Sampler: transformer.SamplerOptions{Workers: workers},
@@ -188,12 +212,17 @@ func newModel(ctx context.Context, c modelConfig, tok *chat.Tokenizer, seed epis
 		}
 		return transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
 	}
-	m, err := transformer.ReadPretrained(ctx, c.Pretrained, transformer.PretrainedOptions{Context: c.Context})
+	return readPretrained(ctx, c.Pretrained, c.Context, tok)
+}
+
+// readPretrained opens a model that fits a tokenizer.
+func readPretrained(ctx context.Context, dir string, most int, tok *chat.Tokenizer) (*transformer.Model, error) {
+	m, err := transformer.ReadPretrained(ctx, dir, transformer.PretrainedOptions{Context: most})
 	if err != nil {
 		return nil, err
 	}
 	if v := m.Config().Vocab; tok.VocabSize() > v {
-		return nil, fmt.Errorf("%s: its tokenizer has %d tokens, its model %d (are they of one release?)", c.Pretrained, tok.VocabSize(), v)
+		return nil, fmt.Errorf("%s: its tokenizer has %d tokens, its model %d (are they of one release?)", dir, tok.VocabSize(), v)
 	}
 	return m, nil
 }

@@ -73,6 +73,7 @@ func TestPretrainedRun(t *testing.T) {
 			t.Errorf("%s is larger than the model it adapts: %v", path, err)
 		}
 	}
+	exported(t, dir, model)
 }
 
 func TestPretrainedRefusals(t *testing.T) {

@@ -121,7 +121,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err != nil {
 		return fail(usage(err))
 	}
-	saved, err := c.checkpoint(ctx, run, stderr)
+	saved, err := checkpointOf(ctx, run, c.Run, c.Checkpoint, stderr)
 	if err != nil {
 		return fail(err)
 	}
@@ -169,12 +169,12 @@ func (c *evalCmd) panels(all train.Panels) ([]episode.Panel, error) {
 	return out, nil
 }
 
-// checkpoint is the wanted one. Newer ones that are damaged are told of.
-func (c *evalCmd) checkpoint(ctx context.Context, run *store.Run, stderr io.Writer) (store.Saved, error) {
+// checkpointOf is the wanted one of a run: latest, best or warm. Newer ones that are damaged are told of.
+func checkpointOf(ctx context.Context, run *store.Run, dir, which string, stderr io.Writer) (store.Saved, error) {
 	var saved store.Saved
 	var damaged []store.Damage
 	var err error
-	switch c.Checkpoint {
+	switch which {
 	case "best":
 		saved, err = run.Best(ctx)
 	case "warm":
@@ -189,7 +189,7 @@ func (c *evalCmd) checkpoint(ctx context.Context, run *store.Run, stderr io.Writ
 	case errors.Is(err, store.ErrNoCheckpoint):
 		err = fmt.Errorf("%w: let the run train until its first round is kept", err)
 	case errors.Is(err, store.ErrNotFound):
-		err = fmt.Errorf("%s: %w: the run has not come so far, or has had no success on its held-out panel (take --checkpoint latest)", c.Run, err)
+		err = fmt.Errorf("%s: %w: the run has not come so far, or has had no success on its held-out panel (take --checkpoint latest)", dir, err)
 	}
 	return saved, err
 }

@@ -38,7 +38,7 @@ func TestCheckpointToEvaluate(t *testing.T) {
 	defer run.Close()
 	find := func(which string) (store.Saved, string, error) {
 		var told strings.Builder
-		saved, err := (&evalCmd{Run: dir, Checkpoint: which}).checkpoint(t.Context(), run, &told)
+		saved, err := checkpointOf(t.Context(), run, dir, which, &told)
 		return saved, told.String(), err
 	}
 	if _, _, err := find("latest"); !errors.Is(err, store.ErrNoCheckpoint) || !strings.Contains(err.Error(), "let the run train") {

@@ -37,6 +37,7 @@ type commands struct {
 	Play   playCmd   `cmd:"" help:"Play an episode yourself."`
 	Replay replayCmd `cmd:"" help:"Play recorded episodes against a world and report the first difference."`
 	Bank   bankCmd   `cmd:"" help:"Look at a run's skill bank and change it."`
+	Model  modelCmd  `cmd:"" help:"Look at models, and write a run's policy for other programs."`
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
 	Report reportCmd `cmd:"" help:"Tables and plots of runs (not built yet)."`

@@ -9,14 +9,14 @@ import (
 // Every command explains itself with an example.
 func TestHelp(t *testing.T) {
 	out, _ := must(t, 0, "--help")
-	for _, want := range []string{"Exit codes", "130", "train", "eval", "play", "replay", "bank", "data", "bench", "report", "serve"} {
+	for _, want := range []string{"Exit codes", "130", "train", "eval", "play", "replay", "bank", "model", "data", "bench", "report", "serve"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("--help does not speak of %s:\n%s", want, out)
 		}
 	}
 	for _, c := range []string{
 		"train", "eval", "play", "replay", "report", "serve", "bench env", "bench engine", "bench probe", "data get", "data import", "data list", "data verify", "data pack",
-		"bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank edit", "bank export", "bank import", "bank salvage",
+		"model info", "model export", "model merge", "bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank edit", "bank export", "bank import", "bank salvage",
 	} {
 		out, _ := must(t, 0, append(strings.Fields(c), "--help")...)
 		if !strings.Contains(out, "skillmaster "+c) || !strings.Contains(out, "Example") {

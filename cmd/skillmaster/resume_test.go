@@ -31,10 +31,17 @@ func program(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// tiny is a run of a few seconds that goes through every phase: warm start, review, probes, gate, update.
-func tiny(dir string, more ...string) []string {
+// tiny is a run of a few seconds that goes through every phase: warm start, review, probes, gate, update; with a skill in
+// its bank that is withheld now and then.
+func tiny(t *testing.T, dir string, more ...string) []string {
+	t.Helper()
+	bank := dir + ".json"
+	text := `{"general_skills":[{"skill_id":"gen_001","title":"Look around","principle":"Look at what is near first.","when_to_apply":"always"}],"task_specific_skills":{},"common_mistakes":[]}`
+	if err := os.WriteFile(bank, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return append([]string{
-		"train", "--run", dir, "--preset", "smoke", "--set", "train.evaluate=1", "--set", "train.gate.rule=always",
+		"train", "--run", dir, "--bank", bank, "--preset", "smoke", "--set", "train.evaluate=1", "--set", "train.gate.rule=always",
 		"--set", "train.retire.dropout=0.5", "--set", "train.learn.kl=0.01", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
 	}, more...)
 }
@@ -60,7 +67,7 @@ func TestSameSeedSameRecords(t *testing.T) {
 	for name, more := range map[string][]string{
 		"one": {"--workers", "1"}, "two": {"--workers", "2"}, "other": {"--workers", "2", "--seed", "2"},
 	} {
-		cmd, out := program(t.Context(), tiny(filepath.Join(dir, name), more...)...)
+		cmd, out := program(t.Context(), tiny(t, filepath.Join(dir, name), more...)...)
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
@@ -78,7 +85,7 @@ func TestSameSeedSameRecords(t *testing.T) {
 func TestKilledRunResumes(t *testing.T) {
 	dir := t.TempDir()
 	whole, killed := filepath.Join(dir, "whole"), filepath.Join(dir, "killed")
-	cmd, out := program(t.Context(), tiny(whole)...)
+	cmd, out := program(t.Context(), tiny(t, whole)...)
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("uninterrupted: %v\n%s", err, out)
@@ -86,7 +93,7 @@ func TestKilledRunResumes(t *testing.T) {
 	took := time.Since(began)
 	kills := 0
 	for attempt := 0; ; attempt++ {
-		args := tiny(killed)
+		args := tiny(t, killed)
 		if _, err := os.Stat(filepath.Join(killed, "run.db")); err == nil {
 			args = []string{"train", "--run", killed, "--resume"}
 		}
@@ -108,6 +115,15 @@ func TestKilledRunResumes(t *testing.T) {
 		t.Fatal("the run was never killed: the test tests nothing")
 	}
 	t.Logf("killed %d times", kills)
+	if err := withRun(t.Context(), whole, func(run *store.Run) error {
+		saved, _, err := run.Latest(t.Context())
+		if err == nil && len(saved.Checkpoint.Effects) == 0 {
+			t.Error("no skill was withheld: the test sees nothing of skill dropout")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if got, want := digest(t, killed), digest(t, whole); got != want {
 		t.Errorf("records differ after %d kills: %s, want %s", kills, got, want)
 	}

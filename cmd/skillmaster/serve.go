@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"skillmaster/web"
@@ -40,8 +41,11 @@ const listenAt = "127.0.0.1:8384"
 func (c *serveCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
 	dashboard := web.New(c.Run, []string{c.Runs}, time.Now, slog.New(slog.NewTextHandler(stderr, nil)))
 	defer dashboard.Close()
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	return listen(ctx, c.Listen, dashboard.Handler(), func(address string) {
 		fmt.Fprintf(stderr, "http://%s shows the runs; Ctrl-C ends it\n", address)
+		reading.Go(func() { dashboard.Preload(ctx) })
 	})
 }
 
@@ -66,7 +70,11 @@ func listen(ctx context.Context, address string, h http.Handler, ready func(addr
 		cancel() // ends event streams
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer done()
-		stopped <- errors.Join(server.Shutdown(end), server.Close())
+		if err := server.Shutdown(end); !errors.Is(err, context.DeadlineExceeded) {
+			stopped <- err
+			return
+		}
+		stopped <- server.Close()
 	})
 	ready(l.Addr().String())
 	err = server.Serve(l)

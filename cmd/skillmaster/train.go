@@ -34,6 +34,7 @@ type trainCmd struct {
 	Bank        string   `help:"Bank to begin with, in the public JSON form. Default: an empty one." type:"existingfile" placeholder:"FILE"`
 	WarmFrom    string   `help:"Run whose warm start (weights and tokenizer) is taken in place of an own one: for comparing what comes after it." type:"existingdir" placeholder:"DIR"`
 	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
+	Serve       string   `help:"Show the run in the browser while it trains, at this address of this machine, such as ${listen}." placeholder:"HOST:PORT"`
 	PrintConfig bool     `help:"Print the settings that would be used, and end."`
 }
 
@@ -46,6 +47,7 @@ Examples:
   skillmaster train
   skillmaster train --env alfworld --data ../shared/data --run runs/first
   skillmaster train --run runs/first --resume
+  skillmaster train --serve 127.0.0.1:8384
   skillmaster train --ablation joint --warm-from runs/first
   skillmaster train --preset pretrained --set model.pretrained=DIR
   skillmaster train --preset server --set server.url=http://127.0.0.1:8000 --set server.model=NAME
@@ -82,7 +84,7 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 	started := time.Now()
 	t, from, err := c.trainer(ctx, run, cfg, w, stderr)
 	if err == nil {
-		err = t.Run(ctx, from)
+		err = c.trainAndShow(ctx, t, from, stderr)
 	}
 	if err != nil {
 		return c.stopped(ctx, cfg, err)
@@ -166,9 +168,11 @@ func (c *trainCmd) config() (runConfig, error) {
 			return cfg, err
 		}
 	}
-	if cfg.Model.Pretrained != "" {
-		if cfg.Model.Pretrained, err = filepath.Abs(cfg.Model.Pretrained); err != nil {
-			return cfg, err
+	for _, dir := range []*string{&cfg.Model.Pretrained, &cfg.Model.AdapterFrom} {
+		if *dir != "" {
+			if *dir, err = filepath.Abs(*dir); err != nil {
+				return cfg, err
+			}
 		}
 	}
 	if err := cfg.validate(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"skillmaster/policy/transformer/internal/simd"
 )
@@ -76,9 +75,6 @@ type adapter struct {
 	config AdapterConfig
 	layout *layout
 	values []float32
-
-	mu     sync.Mutex
-	packed [precisions]*weights // of the model without it, for the forward pass; never written to once there
 }
 
 // lowSpan says where one A and B are, and which columns of a joined product they change.
@@ -137,47 +133,38 @@ func (m *Model) Adapt(c AdapterConfig, seed uint64) error {
 	return nil
 }
 
-// base returns the packed weights of the model without the adapter.
-func (a *adapter) base(m *Model, p Precision, workers int) *weights {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.packed[p] == nil {
-		w := emptyWeights(m.config, p)
-		w.alias(m)
-		w.pack(m, (*linear).pack, workers)
-		a.packed[p] = w
-	}
-	return a.packed[p]
-}
+// frozen reports whether the model's own weights stay as they are: it has an adapter, or they are in files.
+func (m *Model) frozen() bool { return m.adapter != nil || m.files != nil }
 
-// Merge returns the model with its adapter added to the weights, and none.
-func (m *Model) Merge() *Model {
-	merged := &Model{config: m.config, layout: m.layout, values: slices.Clone(m.values), version: m.version}
-	if m.adapter == nil {
-		return merged
+// stores are the model's tensors, to be written: with an adapter, those of the model that has what it learnt in its weights.
+func (m *Model) stores() []store {
+	low := map[string]span{}
+	if m.adapter != nil {
+		for _, t := range m.adapter.layout.tensors {
+			low[t.name] = t.span
+		}
 	}
-	for i, y := range m.adapter.layout.layers {
-		to := m.layout.layers[i]
-		for _, part := range []struct {
-			low []lowSpan
-			to  span
-		}{{y.qkvLow, to.qkv}, {y.outLow, to.out}, {y.gateUpLow, to.gateUp}, {y.downLow, to.down}} {
-			for _, low := range part.low {
-				low.merge(part.to.of(merged.values)[low.first*low.in:], m.adapter.values)
+	all := m.layout.stores("", nil)
+	for i, t := range m.layout.tensors {
+		width := t.shape[len(t.shape)-1]
+		base, at := m.rows(t.span, width), strings.TrimSuffix(t.name, "weight")
+		a, adapted := low[at+"lora_A.weight"]
+		b := low[at+"lora_B.weight"]
+		all[i].row = func(dst []float32, o int) {
+			base.read(dst, o)
+			if adapted {
+				m.adapter.add(dst, a, b, o)
 			}
 		}
 	}
-	return merged
+	return all
 }
 
-// merge adds scale·B·A to W [out, in].
-func (s lowSpan) merge(w, values []float32) {
-	a, b := s.a.of(values), s.b.of(values)
-	rank := len(a) / s.in
-	for o := range s.out {
-		for r := range rank {
-			simd.Axpy(w[o*s.in:(o+1)*s.in], a[r*s.in:(r+1)*s.in], s.scale*b[o*rank+r])
-		}
+// add adds row o of scale·B·A to a row.
+func (l *adapter) add(row []float32, a, b span, o int) {
+	rank := l.config.Rank
+	for r, x := range b.of(l.values)[o*rank : (o+1)*rank] {
+		simd.Axpy(row, a.of(l.values)[r*len(row):(r+1)*len(row)], float32(l.config.Scale)*x)
 	}
 }
 
@@ -205,14 +192,11 @@ func (m *Model) adapterConfig() *AdapterConfig {
 	return &m.adapter.config
 }
 
-// weights shares the base, and has room for the adapter's matrices.
-func (a *adapter) weights(base *weights) *weights {
-	w := *base
+// adapt makes room for the adapter's matrices.
+func (w *weights) adapt(a *adapter) {
 	w.rank = a.config.Rank
-	w.layers = slices.Clone(base.layers)
 	for i := range w.layers {
-		to, y := &w.layers[i], a.layout.layers[i]
-		for _, part := range to.adapted(y) {
+		for _, part := range w.layers[i].adapted(a.layout.layers[i]) {
 			for _, s := range part.low {
 				part.to.low = append(part.to.low, lowRank{
 					first: s.first, a: linear{in: s.in, out: w.rank}, b: linear{in: w.rank, out: s.out},
@@ -220,7 +204,6 @@ func (a *adapter) weights(base *weights) *weights {
 			}
 		}
 	}
-	return &w
 }
 
 // adaptedLinear is a product with the spans of its adapter.

@@ -53,8 +53,11 @@ func (l *Learner) Save(ctx context.Context, w io.Writer) error {
 
 // WriteWeights writes what is trained and the version alone.
 func (m *Model) WriteWeights(ctx context.Context, w io.Writer) error {
-	y, values := m.trained()
-	return write(ctx, w, metadata{m.config, m.adapterConfig(), -1, m.version}, y.stores("", values))
+	all := m.stores()
+	if m.adapter != nil {
+		all = m.adapter.layout.stores("", m.adapter.values)
+	}
+	return write(ctx, w, metadata{m.config, m.adapterConfig(), -1, m.version}, all)
 }
 
 // Load reads what Save wrote. The stream must be of a model of the same shape, with an adapter of the same shape. It reads

@@ -43,9 +43,8 @@ func (a *activations) grow(n int) {
 
 // lookUp sets the first rows of x to the embeddings of ids.
 func (w *weights) lookUp(x matrix, ids []int32) {
-	d := w.config.Width
 	for i, id := range ids {
-		copy(x.row(i), w.embed[int(id)*d:(int(id)+1)*d])
+		w.embed.read(x.row(i), int(id))
 	}
 }
 

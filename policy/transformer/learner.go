@@ -64,9 +64,12 @@ func NewLearner(m *Model, o LearnerOptions) *Learner {
 	if o.Lanes <= 0 {
 		o.Lanes = 4
 	}
+	if m.adapter == nil {
+		m.thaw()
+	}
 	y, _ := m.trained()
 	l := &Learner{
-		model: m, options: o, trained: y, weights: newWeights(m, o.Precision, o.Workers), stale: true,
+		model: m, options: o, trained: y, weights: newWeights(m, o.Precision), stale: true,
 		means: make([]float32, y.size), squares: make([]float32, y.size),
 	}
 	for i, t := range y.tensors {
@@ -190,9 +193,6 @@ func (l *Learner) prepare() {
 	l.stale = false
 	forms := []func(*linear, []float32){(*linear).pack, (*linear).packBackward}
 	if a := l.model.adapter; a != nil {
-		if l.weights.head.back.empty() {
-			l.weights.pack(l.model, (*linear).packBackward, l.options.Workers)
-		}
 		for _, form := range forms {
 			l.weights.packAdapter(a, form, l.options.Workers)
 		}

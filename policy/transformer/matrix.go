@@ -51,6 +51,7 @@ type linear struct {
 	precision Precision
 	forth     packing   // Wᵀ, for the forward pass
 	back      packing   // W, for the gradient of x; empty in a snapshot
+	frozen    *rows     // in place of both, W that is not trained: packed anew for each product, a block at a time
 	low       []lowRank // what an adapter adds
 }
 
@@ -66,8 +67,6 @@ type lowRank struct {
 	a     linear // A [rank, in]
 	b     linear // scale·B [out, rank]
 }
-
-func (p packing) empty() bool { return p.floats == nil && p.pairs == nil }
 
 // pack reads w [out, in].
 func (l *linear) pack(w []float32) {
@@ -94,7 +93,11 @@ func (l *linear) forward(y, x matrix, n int, u matrix) { l.product(y, x, n, u, f
 func (l *linear) forwardAdd(y, x matrix, n int, u matrix) { l.product(y, x, n, u, true) }
 
 func (l *linear) product(y, x matrix, n int, u matrix, add bool) {
-	l.precision.multiply(y, x, n, l.out, l.in, l.forth, add)
+	if l.frozen != nil {
+		l.forwardFrozen(y, x, n, add)
+	} else {
+		l.precision.multiply(y, x, n, l.out, l.in, l.forth, add)
+	}
 	for _, r := range l.low {
 		r.a.product(u, x, n, matrix{}, false)
 		r.b.product(y.columns(r.first, r.b.out), u, n, matrix{}, true)
@@ -103,6 +106,10 @@ func (l *linear) product(y, x matrix, n int, u matrix, add bool) {
 
 // backward sets n rows of dx to dy·W, W without its adapter, or adds dy·W to them.
 func (l *linear) backward(dx, dy matrix, n int, add bool) {
+	if l.frozen != nil {
+		l.backwardFrozen(dx, dy, n, add)
+		return
+	}
 	l.precision.multiply(dx, dy, n, l.in, l.out, l.back, add)
 }
 

@@ -108,9 +108,22 @@ func (l *layout) join(parts ...span) span {
 type Model struct {
 	config  Config
 	layout  *layout
-	values  []float32 // flat vector of parameters [layout.size]
+	values  []float32 // flat vector of parameters [layout.size]; nil: in files
+	files   []numbers // of each tensor of the layout, in place of values
 	version int
 	adapter *adapter // nil: none; with one, values do not change
+}
+
+// thaw brings weights that are in files into memory, to be trained.
+func (m *Model) thaw() {
+	if m.files == nil {
+		return
+	}
+	m.values = make([]float32, m.layout.size)
+	for i, t := range m.layout.tensors {
+		m.files[i].read(t.of(m.values), 0)
+	}
+	m.files = nil
 }
 
 // NewModel makes a model with weights drawn from the seed, each tensor from its own name, so that a tensor does not

@@ -123,9 +123,10 @@ func (p pretrainedConfig) rotary(c *Config) error {
 	return nil
 }
 
-// ReadPretrained reads a model of the families Llama, Qwen2 or Qwen3 from a directory. Weights of type F32, BF16 and F16
-// become float32; each must be there once, with the shape that config.json says, and finite. Memory: the weights in
-// float32, and buffers.
+// ReadPretrained opens a model of the families Llama, Qwen2 or Qwen3 from a directory. Weights may be of type F32, BF16 and
+// F16; each must be there once, with the shape that config.json says, and finite. They stay in their files, which are mapped
+// into memory and must not change: samplers and a learner of an adapter read them from there. A learner of the model itself
+// takes them into memory, as float32.
 func ReadPretrained(ctx context.Context, dir string, o PretrainedOptions) (*Model, error) {
 	m, err := readPretrained(ctx, dir, o)
 	if err != nil {
@@ -156,18 +157,16 @@ func readPretrained(ctx context.Context, dir string, o PretrainedOptions) (*Mode
 	if err != nil {
 		return nil, err
 	}
-	m := emptyModel(c.Complete())
-	missing := map[string]store{}
-	for _, s := range m.layout.stores("", m.values) {
-		missing[s.name] = s
-	}
+	c = c.Complete()
+	m := &Model{config: c, layout: newLayout(c)}
+	m.files = make([]numbers, len(m.layout.tensors))
 	for _, file := range shards {
-		if err := m.readShard(ctx, filepath.Join(dir, file), missing); err != nil {
+		if err := m.openShard(ctx, filepath.Join(dir, file)); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	for _, t := range m.layout.tensors {
-		if _, still := missing[t.name]; still {
+	for i, t := range m.layout.tensors {
+		if m.files[i].file == nil {
 			return nil, fmt.Errorf("tensor %q is in none of %s", t.name, strings.Join(shards, ", "))
 		}
 	}
@@ -224,32 +223,35 @@ func shardsOf(dir string) ([]string, error) {
 	return slices.Sorted(maps.Keys(files)), nil
 }
 
-// readShard reads the model's tensors of one file, and takes them from missing.
-func (m *Model) readShard(ctx context.Context, path string, missing map[string]store) (err error) {
-	f, err := os.Open(path)
+// openShard finds the model's tensors that are in a file.
+func (m *Model) openShard(ctx context.Context, path string) error {
+	entries, all, err := openTensors(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	entries, _, err := readEntries(f)
-	if err != nil {
-		return err
-	}
-	var wanted []store
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		s, known := missing[name]
-		switch {
-		case known:
-			if err := checkEntry(entries[name], s); err != nil {
-				return err
-			}
-			wanted = append(wanted, s)
-			delete(missing, name)
-		case !m.mayIgnore(name):
-			return fmt.Errorf("tensor %q does not belong to the model, or is there twice", name)
+	for i, t := range m.layout.tensors {
+		e, there := entries[t.name]
+		if !there {
+			continue
+		}
+		delete(entries, t.name)
+		if m.files[i].file != nil {
+			return fmt.Errorf("tensor %q is in another file already", t.name)
+		}
+		if err := errors.Join(ctx.Err(), checkEntry(e, store{name: t.name, shape: t.shape})); err != nil {
+			return err
+		}
+		m.files[i] = all[t.name]
+		if err := m.files[i].check(); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.name, err)
 		}
 	}
-	return readTensors(ctx, f, entries, wanted)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if !m.mayIgnore(name) {
+			return fmt.Errorf("tensor %q does not belong to the model", name)
+		}
+	}
+	return nil
 }
 
 // mayIgnore tells tensors that follow from others.
@@ -258,11 +260,12 @@ func (m *Model) mayIgnore(name string) bool {
 }
 
 // WritePretrained writes the model as a new directory that ReadPretrained and Hugging Face's libraries read, weights in
-// F32. The tokenizer is not part of it, nor is an adapter (see Merge). A directory that holds a model already is an error.
+// F32, what an adapter learnt added to them. The tokenizer is not part of it. A directory that holds a model already is an
+// error.
 func (m *Model) WritePretrained(ctx context.Context, dir string) error {
 	about, err := m.config.pretrained()
 	if err == nil {
-		err = writeFolder(ctx, dir, configFile, about, weightsFile, m.layout.stores("", m.values))
+		err = writeFolder(ctx, dir, configFile, about, weightsFile, m.stores())
 	}
 	if err != nil {
 		return fmt.Errorf("write model %s: %w", dir, err)
@@ -311,10 +314,10 @@ type pretrainedAdapter struct {
 	Stabilised   bool            `json:"use_rslora"`
 	Decomposed   bool            `json:"use_dora"`
 	Transposed   bool            `json:"fan_in_fan_out"`
-	Whole        []string        `json:"modules_to_save"`
-	RankPattern  map[string]int  `json:"rank_pattern"`
-	AlphaPattern map[string]any  `json:"alpha_pattern"`
-	Layers       json.RawMessage `json:"layers_to_transform"`
+	Whole        []string        `json:"modules_to_save,omitempty"`
+	RankPattern  map[string]int  `json:"rank_pattern,omitempty"` // PEFT cannot read null
+	AlphaPattern map[string]any  `json:"alpha_pattern,omitempty"`
+	Layers       json.RawMessage `json:"layers_to_transform,omitempty"`
 }
 
 // targetModules is a list of names; PEFT also knows "all-linear".
@@ -399,7 +402,6 @@ func (m *Model) WriteAdapter(ctx context.Context, dir, base string) error {
 	a := m.adapter.config
 	about := pretrainedAdapter{
 		Type: "LORA", Task: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Scale * float64(a.Rank), Targets: a.Targets, Bias: "none",
-		Layers: json.RawMessage("null"),
 	}
 	stores := m.adapter.layout.stores(adapterPrefix, m.adapter.values)
 	if err := writeFolder(ctx, dir, adapterConfigFile, about, adapterWeightsFile, stores); err != nil {

@@ -32,6 +32,34 @@ type store struct {
 	name   string
 	shape  []int
 	values []float32
+	row    func(dst []float32, i int) // in place of values, makes a row (of a vector, the only one); to be written only
+}
+
+// rows returns the numbers of the tensor, some whole rows at a time.
+func (s store) rows(yield func([]float32) bool) {
+	if s.row == nil {
+		slices.Chunk(s.values, 1<<14)(yield)
+		return
+	}
+	n := 1
+	if len(s.shape) > 1 {
+		n = s.shape[0]
+	}
+	row := make([]float32, s.size()/n)
+	for i := range n {
+		s.row(row, i)
+		if !yield(row) {
+			return
+		}
+	}
+}
+
+func (s store) size() int {
+	n := 1
+	for _, d := range s.shape {
+		n *= d
+	}
+	return n
 }
 
 // writeEntries writes a whole file of F32 tensors, with what it says about itself.
@@ -39,7 +67,7 @@ func writeEntries(ctx context.Context, w io.Writer, about map[string]string, all
 	header := map[string]any{"__metadata__": about}
 	var at int64
 	for _, s := range all {
-		e := entry{DType: "F32", Offsets: [2]int64{at, at + 4*int64(len(s.values))}}
+		e := entry{DType: "F32", Offsets: [2]int64{at, at + 4*int64(s.size())}}
 		for _, n := range s.shape {
 			e.Shape = append(e.Shape, int64(n))
 		}
@@ -64,7 +92,7 @@ func writeTensors(ctx context.Context, w io.Writer, all []store) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for part := range slices.Chunk(s.values, 1<<14) {
+		for part := range s.rows {
 			buffer = buffer[:0]
 			for _, v := range part {
 				buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(v))
@@ -226,12 +254,20 @@ func readFloats(r io.Reader, dtype string, values []float32, buffer []byte) erro
 		}
 		n := len(part) / size
 		decode(values[:n], dtype, part)
-		for _, v := range values[:n] {
-			if v-v != 0 {
-				return fmt.Errorf("it holds %v", v)
-			}
+		if err := finite(values[:n]); err != nil {
+			return err
 		}
 		values = values[n:]
+	}
+	return nil
+}
+
+// finite reports a number that is not.
+func finite(values []float32) error {
+	for _, v := range values {
+		if v-v != 0 {
+			return fmt.Errorf("it holds %v", v)
+		}
 	}
 	return nil
 }

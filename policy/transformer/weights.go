@@ -18,7 +18,7 @@ type layerWeights struct {
 // weights are a model's weights as the kernels read them.
 type weights struct {
 	config Config
-	embed  []float32 // [V, D]
+	embed  *rows // [V, D]
 	norm   []float32
 	layers []layerWeights
 	head   linear
@@ -26,15 +26,9 @@ type weights struct {
 	rank   int // of the adapter; 0: none
 }
 
-// newWeights makes room for the weights of a model; the matrices of one with an adapter are there already.
-func newWeights(m *Model, p Precision, workers int) *weights {
-	if m.adapter != nil {
-		return m.adapter.weights(m.adapter.base(m, p, workers))
-	}
-	return emptyWeights(m.config, p)
-}
-
-func emptyWeights(c Config, p Precision) *weights {
+// newWeights makes room for the weights of a model; those that are not trained are there already.
+func newWeights(m *Model, p Precision) *weights {
+	c := m.config
 	w := &weights{config: c, layers: make([]layerWeights, c.Layers), rotary: newRotary(c)}
 	for i := range w.layers {
 		y := &w.layers[i]
@@ -44,18 +38,28 @@ func emptyWeights(c Config, p Precision) *weights {
 		y.down = linear{in: c.Hidden, out: c.Width, precision: p}
 	}
 	w.head = linear{in: c.Width, out: c.Vocab, precision: p}
+	if m.frozen() {
+		w.alias(m)
+		w.each(m, func(to *linear, from span) { to.frozen = m.rows(from, to.in) })
+	}
+	if m.adapter != nil {
+		w.adapt(m.adapter)
+	}
 	return w
 }
 
-// snapshot returns forward weights that share nothing with the model but what an adapter leaves as it is.
+// snapshot returns forward weights that share nothing with the model but what is not trained.
 func (m *Model) snapshot(p Precision, workers int) *weights {
-	w := newWeights(m, p, workers)
+	w := newWeights(m, p)
 	if m.adapter != nil {
 		w.packAdapter(m.adapter, (*linear).pack, workers)
+	}
+	if m.frozen() {
 		return w
 	}
 	w.alias(m)
-	w.embed, w.norm = slices.Clone(w.embed), slices.Clone(w.norm)
+	w.embed = &rows{m.config.Width, []part{{rows: m.config.Vocab, values: slices.Clone(m.layout.embed.of(m.values))}}}
+	w.norm = slices.Clone(w.norm)
 	for i := range w.layers {
 		y := &w.layers[i]
 		for _, v := range []*[]float32{&y.norm1, &y.norm2, &y.bias, &y.qNorm, &y.kNorm} {
@@ -68,31 +72,36 @@ func (m *Model) snapshot(p Precision, workers int) *weights {
 
 // alias points the weights that are read as they are into the model.
 func (w *weights) alias(m *Model) {
-	w.embed, w.norm = m.layout.embed.of(m.values), m.layout.norm.of(m.values)
+	w.embed, w.norm = m.rows(m.layout.embed, m.config.Width), m.vector(m.layout.norm)
 	for i := range w.layers {
 		y, at := &w.layers[i], m.layout.layers[i]
-		y.norm1, y.norm2 = at.norm1.of(m.values), at.norm2.of(m.values)
+		y.norm1, y.norm2 = m.vector(at.norm1), m.vector(at.norm2)
 		if w.config.Bias {
-			y.bias = at.bias.of(m.values)
+			y.bias = m.vector(at.bias)
 		}
 		if w.config.QKNorm {
-			y.qNorm, y.kNorm = at.qNorm.of(m.values), at.kNorm.of(m.values)
+			y.qNorm, y.kNorm = m.vector(at.qNorm), m.vector(at.kNorm)
 		}
+	}
+}
+
+// each calls f with every matrix and where it is.
+func (w *weights) each(m *Model, f func(to *linear, from span)) {
+	f(&w.head, m.layout.head)
+	for i := range w.layers {
+		y, at := &w.layers[i], m.layout.layers[i]
+		f(&y.qkv, at.qkv)
+		f(&y.out, at.out)
+		f(&y.gateUp, at.gateUp)
+		f(&y.down, at.down)
 	}
 }
 
 // pack brings every matrix into a form, on so many workers.
 func (w *weights) pack(m *Model, form func(*linear, []float32), workers int) {
-	type job struct {
-		to   *linear
-		from span
-	}
-	jobs := []job{{&w.head, m.layout.head}}
-	for i := range w.layers {
-		y, at := &w.layers[i], m.layout.layers[i]
-		jobs = append(jobs, job{&y.qkv, at.qkv}, job{&y.out, at.out}, job{&y.gateUp, at.gateUp}, job{&y.down, at.down})
-	}
-	parallel(workers, len(jobs), func(_, j int) { form(jobs[j].to, jobs[j].from.of(m.values)) })
+	var jobs []func()
+	w.each(m, func(to *linear, from span) { jobs = append(jobs, func() { form(to, from.of(m.values)) }) })
+	parallel(workers, len(jobs), func(_, j int) { jobs[j]() })
 }
 
 // rotary holds the angles of every position. Those of queries carry the attention's scale 1/sqrt(HeadDim), so that no
