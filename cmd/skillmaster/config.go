@@ -160,6 +160,9 @@ func preset(world, name string) (runConfig, error) {
 	default:
 		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server", name)
 	}
+	if _, remote := c.World.remote(); remote {
+		c.Train.Warm.Updates = 0 // no expert plays on somebody else's server
+	}
 	return c, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"skillmaster/chat"
+	"skillmaster/env"
 	"skillmaster/episode"
 	"skillmaster/policy"
 	"skillmaster/policy/transformer"
@@ -144,6 +145,9 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*ch
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
+	}
+	if _, expert := w.suite.(env.Coach); !expert {
+		return nil, errors.New("nobody shows how to play in this world: take the warm start of a run in the same world (--warm-from DIR), or a model that knows language (--preset pretrained --set model.pretrained=DIR)")
 	}
 	corpus, err := train.Corpus(ctx, cfg.Train, w.suite, w.panels.Warm.Tasks, cfg.Corpus)
 	if err != nil {

@@ -41,7 +41,7 @@ type commands struct {
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
 	Report reportCmd `cmd:"" help:"Tables and plots of runs (not built yet)."`
-	Serve  serveCmd  `cmd:"" help:"Show runs in the browser."`
+	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world to others."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`
 }

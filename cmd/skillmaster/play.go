@@ -15,7 +15,7 @@ import (
 
 // playCmd lets a person be the policy.
 type playCmd struct {
-	Env    string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,shop,alfworld,webshop,textworld"`
+	Env    string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files), openenv:ADDRESS (on a server)." default:"household"`
 	Data   string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Split  string `help:"Split to choose the task from. Default: the first one." placeholder:"NAME"`
 	Task   string `help:"Id of the task, or its beginning. Default: a task drawn from the split." placeholder:"ID"`

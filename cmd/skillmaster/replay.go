@@ -76,6 +76,10 @@ func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
+	replayer, can := suite.(env.Replayer)
+	if !can {
+		return usage(fmt.Errorf("recordings cannot be played in %s", c.Env))
+	}
 	files, err := c.files()
 	if err != nil {
 		return err
@@ -83,7 +87,7 @@ func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error
 	var rows []replayRow
 	for _, f := range files {
 		fmt.Fprintln(stderr, f)
-		row, err := replayFile(ctx, suite, f)
+		row, err := replayFile(ctx, replayer, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}

@@ -19,6 +19,8 @@ type serveCmd struct {
 	Run    []string `help:"Run directory. May be repeated." type:"existingdir" placeholder:"DIR"`
 	Runs   string   `help:"Folder whose run directories are shown too, new ones as they appear." default:"runs" placeholder:"DIR"`
 	Listen string   `help:"Address of this machine to listen at." default:"${listen}" placeholder:"HOST:PORT"`
+
+	openEnvFlags `group:"A world for others"`
 }
 
 // Help is shown under --help.
@@ -32,13 +34,23 @@ machines, and answer only to this one; from elsewhere, go through SSH:
 Examples:
   skillmaster serve
   skillmaster serve --run runs/first --run /elsewhere/second
-  skillmaster train --serve 127.0.0.1:8384`
+  skillmaster train --serve 127.0.0.1:8384
+
+With --openenv a world is served in place of runs, to any OpenEnv client. Programs on this machine need no token; --listen
+0.0.0.0:8384 takes everybody who shows it, as a bearer, or as the password of the address (ws://any:TOKEN@host:8384). There is
+no TLS: put a proxy before it for that.
+
+  skillmaster serve --openenv --env alfworld --data ../shared/data
+  skillmaster play --env openenv:ws://127.0.0.1:8384`
 }
 
 // listenAt is where the dashboard listens if nothing else is said.
 const listenAt = "127.0.0.1:8384"
 
-func (c *serveCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+func (c *serveCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.OpenEnv {
+		return c.serve(ctx, c.Listen, stdout, stderr)
+	}
 	dashboard := web.New(c.Run, []string{c.Runs}, time.Now, slog.New(slog.NewTextHandler(stderr, nil)))
 	defer dashboard.Close()
 	var reading sync.WaitGroup
@@ -55,6 +67,11 @@ func listen(ctx context.Context, address string, h http.Handler, ready func(addr
 	if !web.Local(address) {
 		return usage(fmt.Errorf("%s is not an address of this machine alone, such as %s: to look from elsewhere, go through SSH (ssh -L)", address, listenAt))
 	}
+	return listenAnywhere(ctx, address, h, ready)
+}
+
+// listenAnywhere is listen for what asks itself who may have it.
+func listenAnywhere(ctx context.Context, address string, h http.Handler, ready func(address string)) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w (another address: --listen HOST:PORT; port 0 takes a free one)", err)

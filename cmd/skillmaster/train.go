@@ -23,7 +23,7 @@ import (
 type trainCmd struct {
 	Run         string   `help:"Run directory. Default: a new one under runs/, named by world and time." placeholder:"DIR"`
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
-	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data)." default:"household" enum:"household,shop,alfworld,webshop"`
+	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data), or openenv:ADDRESS (on a server)." default:"household"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Preset      string   `help:"Settings to start from: default, paper, release, smoke, pretrained or server." default:"default"`
 	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero, teacher, frozen. Laid over the preset." placeholder:"NAME"`
@@ -74,7 +74,7 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 		return err
 	}
 	if c.Run == "" {
-		c.Run = filepath.Join("runs", cfg.World.Name+"-"+time.Now().Format("20060102-150405"))
+		c.Run = filepath.Join("runs", cfg.World.short()+"-"+time.Now().Format("20060102-150405"))
 	}
 	run, cfg, w, err := c.open(ctx, cfg, command, stderr)
 	if err != nil {

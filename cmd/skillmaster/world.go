@@ -22,14 +22,16 @@ import (
 
 // worldConfig names a world and says what of it a run uses.
 type worldConfig struct {
-	Name       string         `json:"name"`       // household (generated games), alfworld (the real ones), shop (a generated catalogue) or webshop (the real one)
+	Name       string         `json:"name"`       // household (generated games), alfworld (the real ones), shop (a generated catalogue), webshop (the real one), or openenv:ADDRESS (a server's)
 	Difficulty float64        `json:"difficulty"` // household: 0, objects lie where they usually lie, to 1, anywhere they may
 	Custom     float64        `json:"custom"`     // household: share of the things that lie where this house keeps them, usual or not
 	Human      bool           `json:"human"`      // webshop, shop: goals that people wrote, or are worded so
 	Full       bool           `json:"full"`       // webshop: the catalogue of 1.18 million products
 	House      uint64         `json:"house"`      // household: which house, if it has customs; shop: which shop
 	Shop       shopConfig     `json:"shop"`       // webshop, shop: how they are played
-	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of those of the warm start (shop)
+	Sizes      map[string]int `json:"sizes"`      // tasks that are generated: of each panel (household), or beside the real ones for the warm start (alfworld: generated); products of the shop, and of those of the warm start (shop); seeds of each split (openenv)
+	Horizon    int            `json:"horizon"`    // openenv, servers of others: most steps of an episode; 0: 50
+	Success    float64        `json:"success"`    // openenv, servers of others that do not tell: the return of a success; 0: 1
 }
 
 // shopConfig says how a shop is played. See webshop.Options and webshop.GoalOptions.
@@ -80,10 +82,17 @@ func gamesOf(name string) worldConfig {
 // validate reports a world that there is not, settings that it would not heed, and panels of generated games that no run
 // plays.
 func (c worldConfig) validate() error {
+	address, remote := c.remote()
 	switch c.Name {
 	case realGames, household, realShop, madeShop:
 	default:
-		return fmt.Errorf("world.name is %q: it is %s, %s, %s or %s", c.Name, household, realGames, madeShop, realShop)
+		if !remote || address == "" {
+			return fmt.Errorf("world.name is %q: it is %s, %s, %s, %s, or %s and an address such as ws://127.0.0.1:8000",
+				c.Name, household, realGames, madeShop, realShop, remoteWorld)
+		}
+	}
+	if !remote && (c.Horizon != 0 || c.Success != 0) || c.Horizon < 0 || c.Success < 0 {
+		return fmt.Errorf("world.horizon and world.success are for --env %sADDRESS, and not negative: leave them out (0)", remoteWorld)
 	}
 	if c.Name != household && (c.Difficulty != 0 || c.Custom != 0) || c.Name != household && c.Name != madeShop && c.House != 0 {
 		return fmt.Errorf("world.difficulty, world.custom and world.house are for generated games: leave them out (0), or use --env %s", household)
@@ -93,6 +102,9 @@ func (c worldConfig) validate() error {
 	}
 	if c.Shop != (shopConfig{}) && c.Name != realShop && c.Name != madeShop {
 		return fmt.Errorf("world.shop is for --env %s and %s: leave it out", realShop, madeShop)
+	}
+	if remote {
+		return nil // the server knows its splits
 	}
 	known := defaultWorld(c.Name).Sizes
 	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
@@ -114,15 +126,17 @@ const (
 
 var worlds = []string{household, realGames, madeShop, realShop, textGames}
 
-// playable is a world that can be looked at and replayed.
+// playable is a world that can be looked at.
 type playable interface {
 	env.Suite
-	env.Replayer
 	Splits() []string
 }
 
 // openSuite opens a world.
 func openSuite(ctx context.Context, c worldConfig, data string) (playable, error) {
+	if _, remote := c.remote(); remote {
+		return dialWorld(ctx, c)
+	}
 	switch c.Name {
 	case household, realGames:
 		return openGames(c, data)
@@ -131,7 +145,7 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 	case textGames:
 		return textworld.Open(data, textworld.Options{})
 	default:
-		return nil, usage(fmt.Errorf("there is no world %q: it is %s", c.Name, strings.Join(worlds, ", ")))
+		return nil, usage(fmt.Errorf("there is no world %q: it is %s", c.Name, strings.Join(append(slices.Clone(worlds), remoteWorld+"ADDRESS"), ", ")))
 	}
 }
 
@@ -234,7 +248,11 @@ func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, trai
 		return episode.Panel{Name: name, Tasks: tasks}
 	}
 	var p train.Panels
-	switch c.Name {
+	switch c.short() {
+	case strings.TrimSuffix(remoteWorld, ":"):
+		if p, err = remotePanels(suite); err != nil {
+			return nil, p, err
+		}
 	case household:
 		p = train.Panels{Warm: split("warm"), Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid"), Report: []episode.Panel{split("report")}}
 	case realShop, madeShop:
