@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python results-method
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python results-method integration openenv-python
 
 check: format vet lint test
 
@@ -77,3 +77,10 @@ results-method: build
 # Models and adapters that were exported, read by transformers and PEFT. PYTHON is one with torch, transformers and peft.
 model-python:
 	SKILLMASTER_PYTHON=$(PYTHON) go test -count=1 -run 'PretrainedRun|OwnModel' -v ./cmd/skillmaster
+
+# Against software that is not ours, installed under bin/python/. docs/integration.md records what came of it.
+integration: openenv-python
+
+# Stock OpenEnv clients play our worlds, and we play the stock example on the stock server.
+openenv-python: build
+	env/openenv/testdata/python/integration.sh bin/skillmaster bin/python $(SKILLMASTER_DATA) $(GAMES)

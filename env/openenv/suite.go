@@ -28,7 +28,7 @@ type Options struct {
 	Cleartext bool
 	Horizon   int            // most steps of an episode; 0: 50
 	Success   float64        // an episode that ends with at least this return is a success, if the world does not say; 0: 1
-	Seeds     map[string]int // splits, and how many seeds are the tasks of each, where the server lists no tasks; nil: train 1000, valid 100
+	Seeds     map[string]int // splits, and how many seeds are the tasks of each, where the server lists no tasks; nil: train 1000, test 100
 	Limits    Limits
 	Notice    func(text string) // told what went wrong and is tried again; safe for concurrent use; nil: nobody
 }
@@ -88,7 +88,7 @@ func Dial(ctx context.Context, o Options) (World, error) {
 	o.Limits = o.Limits.complete()
 	o.Horizon, o.Success = positive(o.Horizon, 50), positive(o.Success, 1)
 	if o.Seeds == nil {
-		o.Seeds = map[string]int{"train": 1000, "valid": 100}
+		o.Seeds = map[string]int{"train": 1000, "test": 100}
 	}
 	s := &suite{o: o, tasks: map[string][]episode.Task{}, resets: map[string]reset{}, slots: make(chan struct{}, o.Limits.Sessions)}
 	if err := s.address(o.URL); err != nil {

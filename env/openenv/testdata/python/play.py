@@ -42,7 +42,7 @@ async def episode(client, split, seed):
     m = metadata(r)
     check(m["seed"] == seed and m["split"] == split and m["task_id"] and m["family"] and m["category"], f"metadata {m}")
     check(r.reward is None and r.done is False, "a reset has a reward or is done")
-    seen.append({"task": m["task_id"], "seed": seed, "text": r.observation["text"], "admissible": m["admissible_actions"]})
+    seen.append({"task": m["task_id"], "split": m["split"], "seed": seed, "text": r.observation["text"], "admissible": m["admissible_actions"]})
     while not r.done:
         actions = metadata(r)["admissible_actions"]
         check(actions and actions == r.observation["admissible_commands"], "no admissible actions")
