@@ -176,7 +176,7 @@ func TestOthersWithTasks(t *testing.T) {
 
 // Actions with several fields are JSON.
 func TestObjectActions(t *testing.T) {
-	w := startCounter(t, counter{action: `{"properties":{"by":{"type":"integer"},"mode":{"type":"string"}},"required":["by","mode"]}`}, Options{})
+	w := startCounter(t, counter{action: `{"properties":{"by":{"type":"integer"},"mode":{"type":"string"}},"required":["by","mode"]}`}, Options{Seeds: map[string]int{"train": 1}})
 	rs := playOut(t, w, hall(t, w), `{"by":2,"mode":"up"}`, "2", "null")
 	if rs[1].Observation.Text != "The number is 2." || !strings.Contains(rs[2].Observation.Text, "fields by, mode") || rs[2].Observation.Text != rs[3].Observation.Text {
 		t.Errorf("got %+v", rs)
