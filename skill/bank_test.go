@@ -451,6 +451,13 @@ func TestNames(t *testing.T) {
 	var o Outcome
 	var p Op
 	var how Retrieval
+	for m := range modes {
+		data, err := json.Marshal(m)
+		var back Mode
+		if err != nil || json.Unmarshal(data, &back) != nil || back != m {
+			t.Errorf("%v came back as %v", m, back)
+		}
+	}
 	for _, bad := range []string{`"Added"`, `""`, `3`} {
 		if json.Unmarshal([]byte(bad), &o) == nil || json.Unmarshal([]byte(bad), &p) == nil || json.Unmarshal([]byte(bad), &how) == nil {
 			t.Errorf("%s passes", bad)

@@ -15,10 +15,44 @@ type Mode uint8
 
 // The modes.
 const (
-	Strict  Mode = iota // <tool_call>{"name":…,"arguments":{…}}</tool_call>
-	Lenient             // as Strict, and repairs what it can, marking what it repaired
-	XML                 // <tool_call><function=…><parameter=…>…</parameter></function></tool_call>, as strict
+	Strict     Mode = iota // <tool_call>{"name":…,"arguments":{…}}</tool_call>
+	Lenient                // as Strict, and repairs what it can, marking what it repaired
+	XML                    // <tool_call><function=…><parameter=…>…</parameter></function></tool_call>, as strict
+	LenientXML             // as XML, and repairs what it can
+	modes                  // their number
 )
+
+var modeNames = [modes]string{"json", "json-lenient", "xml", "xml-lenient"}
+
+// String returns the mode's name.
+func (m Mode) String() string {
+	if m < modes {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// MarshalText writes the mode by name.
+func (m Mode) MarshalText() ([]byte, error) {
+	if m >= modes {
+		return nil, fmt.Errorf("no such mode: %d", uint8(m))
+	}
+	return []byte(modeNames[m]), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (m *Mode) UnmarshalText(text []byte) error {
+	for i, name := range modeNames {
+		if name == string(text) {
+			*m = Mode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("no such mode: %q: it is one of %s", text, strings.Join(modeNames[:], ", "))
+}
+
+// xml tells whether calls are in the XML form.
+func (m Mode) xml() bool { return m == XML || m == LenientXML }
 
 // Call is what a review turn's reply asks for.
 type Call struct {
@@ -104,22 +138,23 @@ var tools = []tool{
 // Empty, over-long and hostile texts are left to [Bank.Apply].
 //
 // Lenient takes what Strict takes. Otherwise it looks for objects outside closed reasoning that are well-formed calls,
-// whatever stands around them, and takes the one there is, if they are all the same.
+// whatever stands around them, and takes the one there is, if they are all the same. LenientXML does the same with
+// functions, whose last closing tags may be missing. Of a reply with many beginnings of a call the first are looked at.
 //
 // In the XML form a parameter's value is the text between its tags, less one line break at each end.
 func ParseCall(reply string, mode Mode) Call {
-	switch mode {
-	case Strict, XML:
-		return scan(reply, mode).choose()
-	case Lenient:
-		c := scan(reply, Strict).choose()
-		if !c.Parsed() {
-			c = repair(reply, c)
-		}
-		return c
+	if mode >= modes {
+		panic(fmt.Sprintf("skill: unknown mode %d", mode))
 	}
-	panic(fmt.Sprintf("skill: unknown mode %d", mode))
+	c := scan(reply, mode).choose()
+	if lenient := mode == Lenient || mode == LenientXML; lenient && !c.Parsed() {
+		c = repair(reply, mode, c)
+	}
+	return c
 }
+
+// Tagged tells whether a reply has the tag of a call, whatever is behind it.
+func Tagged(reply string) bool { return strings.Contains(reply, callOpen) }
 
 // attempt is a call's tag in a reply with what came of reading on from there.
 type attempt struct {
@@ -135,9 +170,10 @@ const (
 	complete               // one that can, well formed or not
 )
 
-// scanner walks through a reply once.
+// scanner walks through a reply once, as far as a second call.
 type scanner struct {
 	reply    string
+	places   places
 	mode     Mode
 	attempts []attempt
 	open     int // where reasoning was left open; −1 if it was not
@@ -145,17 +181,20 @@ type scanner struct {
 }
 
 func scan(reply string, mode Mode) *scanner {
-	s := &scanner{reply: reply, mode: mode, open: -1}
-	at := templateReasoning(reply)
-	for at < len(reply) {
-		think, call := find(reply, thinkOpen, at), find(reply, callOpen, at)
+	s := &scanner{reply: reply, places: places{}, mode: mode, open: -1}
+	at, calls := templateReasoning(reply), 0
+	for at < len(reply) && calls < 2 {
+		think, call := s.places.find(reply, thinkOpen, at), s.places.find(reply, callOpen, at)
 		next := min(think, call)
 		s.prose = s.prose || strings.TrimSpace(reply[at:next]) != ""
-		switch end := find(reply, thinkClose, next); {
+		switch end := s.places.find(reply, thinkClose, next); {
 		case next == len(reply):
 			at = next
 		case next == call:
 			at = s.attempt(call)
+			if s.attempts[len(s.attempts)-1].state != mentioned {
+				calls++
+			}
 		case end < len(reply):
 			at = end + len(thinkClose)
 		default:
@@ -163,6 +202,16 @@ func scan(reply string, mode Mode) *scanner {
 		}
 	}
 	return s
+}
+
+// places remembers where tags were found by one who looks ever further on, so that looking takes no longer than reading.
+type places map[string]int
+
+func (p places) find(reply, tag string, from int) int {
+	if at, ok := p[tag]; !ok || at < from {
+		p[tag] = find(reply, tag, from)
+	}
+	return p[tag]
 }
 
 // find returns the place of the next tag, the reply's end if there is none.
@@ -185,7 +234,7 @@ func templateReasoning(reply string) int {
 // attempt reads the call whose tag stands at the place given and returns where to go on.
 func (s *scanner) attempt(at int) int {
 	read := readJSON
-	if s.mode == XML {
+	if s.mode.xml() {
 		read = readXML
 	}
 	a, end := read(s.reply, at)
@@ -214,7 +263,7 @@ func (s *scanner) choose() Call {
 	case s.open >= 0:
 		c.Fault, c.Offset = thinkOpen+" is not closed", s.open
 	case len(calls) > 1:
-		c = Call{Outcome: MultipleCalls, Fault: fmt.Sprintf("%d calls, exactly one is wanted", len(calls)), Offset: calls[1].Offset, Raw: s.reply}
+		c = Call{Outcome: MultipleCalls, Fault: "more than one call, exactly one is wanted", Offset: calls[1].Offset, Raw: s.reply}
 	case len(byState[complete]) == 1:
 		c = byState[complete][0]
 	case len(s.attempts) > 0:
@@ -402,23 +451,53 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// FormatCall writes the reply whose strict reading is the edit: one line, arguments in the order of the tool, optional
-// ones left out where empty, "<" escaped so that no text can end the call or the reasoning. No tool retires a skill
-// or moves it to another category: the first is a panic, the second is not written. Texts must be valid UTF-8.
-func FormatCall(e Edit) string {
+// FormatCall is Format in the JSON form.
+func FormatCall(e Edit) string { return Strict.Format(e) }
+
+// Format writes the reply whose reading in the mode is the edit: arguments in the order of the tool, optional ones left
+// out where empty. In the JSON form it is one line, with "<" escaped so that no text can end the call or the reasoning. The
+// XML form has no escapes: a text's own "</parameter>" becomes "< /parameter>". No tool retires or pins a skill or moves
+// it to another category: the first two are a panic, the last is not written. Texts must be valid UTF-8.
+func (m Mode) Format(e Edit) string {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.op == e.Op })
 	if i < 0 {
 		panic(fmt.Sprintf("skill: no tool does %v", e.Op))
 	}
-	args := object{}
+	var args []entry
 	for _, f := range tools[i].fields {
 		if text := *f.place(&e); text != "" || f.required {
 			args = append(args, entry{f.name, text})
 		}
 	}
-	call, err := object{{"name", tools[i].name}, {"arguments", args}}.MarshalJSON()
+	return m.format(tools[i].name, args)
+}
+
+func (m Mode) format(name string, args []entry) string {
+	if m.xml() {
+		var out strings.Builder
+		fmt.Fprintf(&out, "%s\n%s%s>\n", callOpen, functionOpen, name)
+		for _, a := range args {
+			text := strings.ReplaceAll(fmt.Sprint(a.value), parameterClose, "< /parameter>")
+			fmt.Fprintf(&out, "%s%s>\n%s\n%s\n", parameterOpen, a.key, text, parameterClose)
+		}
+		return out.String() + functionClose + "\n" + callClose
+	}
+	call, err := object{{"name", name}, {"arguments", object(args)}}.MarshalJSON()
 	if err != nil {
 		panic(fmt.Sprintf("skill: %v", err)) // strings always encode
 	}
 	return callOpen + string(bytes.ReplaceAll(call, []byte("<"), []byte(`\u003c`))) + callClose
+}
+
+// Tools shows how each tool is called in the mode's form, optional arguments included, one after another.
+func (m Mode) Tools() string {
+	var calls []string
+	for _, t := range tools {
+		var args []entry
+		for _, f := range t.fields {
+			args = append(args, entry{f.name, "…"})
+		}
+		calls = append(calls, m.format(t.name, args))
+	}
+	return strings.Join(calls, "\n")
 }

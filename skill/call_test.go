@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -57,11 +58,11 @@ func TestParseCall(t *testing.T) {
 		{"no name", `<tool_call>{"arguments":{}}</tool_call>`, Unparsable, "names no tool", Edit{}, 0, false},
 		{"the XML form", "<tool_call>\n<function=keep_skill>\n</function>\n</tool_call>", Unparsable, "XML form", Edit{}, 12, true},
 
-		{"two calls", keepCall + proposeCall, MultipleCalls, "2 calls", Edit{}, len(keepCall), false},
-		{"the same call twice", keepCall + keepCall, MultipleCalls, "2 calls", Edit{}, len(keepCall), false},
+		{"two calls", keepCall + proposeCall, MultipleCalls, "more than one", Edit{}, len(keepCall), false},
+		{"the same call twice", keepCall + keepCall, MultipleCalls, "more than one", Edit{}, len(keepCall), false},
 		{"two objects in one call", `<tool_call>{"name":"keep_skill"}{"name":"keep_skill"}</tool_call>`, MultipleCalls, "several objects", Edit{Op: Keep}, 32, false},
-		{"a second one cut off", keepCall + `<tool_call>{"name":"keep`, MultipleCalls, "2 calls", Edit{}, len(keepCall) + 24, true},
-		{"a faulty one first", `<tool_call>{"name":"fly"}</tool_call>` + keepCall, MultipleCalls, "2 calls", Edit{}, 37, false},
+		{"a second one cut off", keepCall + `<tool_call>{"name":"keep`, MultipleCalls, "more than one", Edit{}, len(keepCall) + 24, true},
+		{"a faulty one first", `<tool_call>{"name":"fly"}</tool_call>` + keepCall, MultipleCalls, "more than one", Edit{}, 37, false},
 
 		{"a doubled name", `<tool_call>{"name":"keep_skillkeep_skill","arguments":{}}</tool_call>`, UnknownTool, "perhaps keep_skill", Edit{}, 0, false},
 		{"an action as a tool", `<tool_call>{"name":"go to fridge 1","arguments":{}}</tool_call>`, UnknownTool, "no tool", Edit{}, 0, false},
@@ -175,7 +176,7 @@ func TestParseCallXML(t *testing.T) {
 	}{
 		"keep":                   {begin + end, Kept, ""},
 		"the JSON form":          {keepCall, Unparsable, "JSON form"},
-		"twice":                  {begin + end + begin + end, MultipleCalls, "2 calls"},
+		"twice":                  {begin + end + begin + end, MultipleCalls, "more than one"},
 		"cut off in a parameter": {begin + "<parameter=reason>a", Unparsable, "no </parameter>"},
 		"cut off in a tag":       {"<tool_call><function=keep", Unparsable, "not a tag"},
 		"no function close":      {begin + "</tool_call>", Unparsable, "no </function>"},
@@ -188,6 +189,83 @@ func TestParseCallXML(t *testing.T) {
 		got := ParseCall(c.reply, XML)
 		if got.Outcome != c.want || !strings.Contains(got.Fault, c.fault) || (c.fault == "") != got.Parsed() {
 			t.Errorf("%s: %+v, want %v (%s)", name, got, c.want, c.fault)
+		}
+	}
+}
+
+func TestParseCallLenientXML(t *testing.T) {
+	kept := Edit{Op: Keep, Reason: "covered"}
+	function := "<function=keep_skill>\n<parameter=reason>\ncovered\n</parameter>\n</function>"
+	open := strings.TrimSuffix(function, "\n</function>")
+	for _, c := range []struct {
+		name     string
+		reply    string
+		repaired []string
+	}{
+		{"nothing to repair", "<tool_call>\n" + function + "\n</tool_call>", nil},
+		{"fence in the tags", "<tool_call>\n```xml\n" + function + "\n```\n</tool_call>", []string{Fenced}},
+		{"no tags", "I keep it: " + function, []string{Untagged}},
+		{"no closing tag", "<tool_call>" + function, []string{Unclosed}},
+		{"no function close", "<tool_call>" + open + "</tool_call>", []string{Unclosed}},
+		{"neither", "<tool_call>" + open, []string{Unclosed}},
+		{"reasoning left open", "<think><tool_call>" + function + "</tool_call>", []string{Unclosed}},
+		{"twice", "<tool_call>" + function + "</tool_call>\n<tool_call>" + function + "</tool_call>", []string{Deduplicated}},
+		{"text behind the function", "<tool_call>" + function + "!</tool_call>", []string{Trailing}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := ParseCall(c.reply, LenientXML)
+			if !got.Parsed() || got.Edit != kept || !slices.Equal(got.Repaired, c.repaired) {
+				t.Errorf("%+v; want repairs %v", got, c.repaired)
+			}
+			if strict := ParseCall(c.reply, XML); strict.Parsed() != (c.repaired == nil) {
+				t.Errorf("strictly read: %+v", strict)
+			}
+		})
+	}
+	for name, reply := range map[string]string{
+		"two functions":         "<tool_call>" + function + "</tool_call><tool_call><function=keep_skill></function></tool_call>",
+		"a function in reason":  "<think>" + function + "</think>",
+		"a parameter cut off":   "<tool_call><function=keep_skill><parameter=reason>cov",
+		"text among parameters": "<tool_call>" + open + " well </tool_call>",
+		"an unknown tool":       "<tool_call><function=fly></function></tool_call>",
+		"the JSON form":         keepCall,
+	} {
+		if got := ParseCall(reply, LenientXML); got.Parsed() {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A reply that is long and full of beginnings is read in time.
+func TestParseCallIsQuick(t *testing.T) {
+	for name, piece := range map[string]string{
+		"braces": "{", "objects": `{"a":`, "calls": "<tool_call>{", "tags": "<tool_call>", "reasoning": "<think>", "functions": "<tool_call><function=a><parameter=b>", "quoted": `{"name":"keep_skill","arguments":"`, "nested": `{"name":`, "open calls": `<tool_call>{"name":[`,
+	} {
+		reply := strings.Repeat(piece, (64<<10)/len(piece))
+		for _, mode := range []Mode{Strict, Lenient, XML, LenientXML} {
+			began := time.Now()
+			if c := ParseCall(reply, mode); c.Parsed() {
+				t.Errorf("%s: %+v", name, c)
+			}
+			if d := time.Since(began); d > 10*time.Second {
+				t.Errorf("%s, %v: %v", name, mode, d)
+			} else {
+				t.Logf("%s, %v: %v", name, mode, d)
+			}
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	for _, mode := range []Mode{Strict, XML} {
+		shown := mode.Tools()
+		if n := strings.Count(shown, callOpen); n != len(tools) {
+			t.Errorf("%v shows %d tools:\n%s", mode, n, shown)
+		}
+		for i, call := range strings.SplitAfter(shown, callClose)[:len(tools)] {
+			if c := ParseCall(call, mode); !c.Parsed() || c.Tool != tools[i].name || c.Edit.Reason != "…" {
+				t.Errorf("%v: %+v", mode, c)
+			}
 		}
 	}
 }
@@ -249,6 +327,20 @@ func TestFormatCallRoundTrip(t *testing.T) {
 	}
 }
 
+// The same in the XML form, but that a parameter's own closing tag is broken, and that bytes that end lines stay.
+func TestFormatCallRoundTripXML(t *testing.T) {
+	for _, text := range []string{"", "a", "\n", "\n\na\n", " <think> </think> ", "<tool_call>", "</tool_call>", "</function>", "{\"a\"", "a</parameter>b"} {
+		e := Edit{Op: Propose, Category: text, Title: text, Principle: text, When: text, Reason: text}
+		want := strings.ReplaceAll(text, "</parameter>", "< /parameter>")
+		for _, mode := range []Mode{XML, LenientXML} {
+			got := ParseCall("<think>why</think>"+mode.Format(e), mode)
+			if g := got.Edit; !got.Parsed() || g.Title != want || g.Category != want || g.When != want || g.Reason != want {
+				t.Errorf("%q is read as %+v", text, got)
+			}
+		}
+	}
+}
+
 func FuzzParseCall(f *testing.F) {
 	for _, s := range []string{
 		keepCall, proposeCall, keepCall + keepCall, "<think>{</think>" + keepCall, "a</think>" + proposeCall, "```json\n{\"name\":\"keep_skill\"}\n```",
@@ -259,12 +351,12 @@ func FuzzParseCall(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, reply string) {
-		for _, mode := range []Mode{Strict, Lenient, XML} {
+		for _, mode := range []Mode{Strict, Lenient, XML, LenientXML} {
 			c := ParseCall(reply, mode)
 			if c.Outcome >= outcomes || c.Offset < 0 || c.Offset > len(reply) || c.Parsed() != (c.Outcome == Kept) {
 				t.Fatalf("mode %d: %+v", mode, c)
 			}
-			if mode != Lenient && len(c.Repaired) > 0 || !strings.Contains(reply, c.Raw) {
+			if mode != Lenient && mode != LenientXML && len(c.Repaired) > 0 || !strings.Contains(reply, c.Raw) {
 				t.Fatalf("mode %d: %+v", mode, c)
 			}
 			if !c.Parsed() {

@@ -9,20 +9,32 @@ import (
 
 // repair looks for the one call that a reply may mean. strict is what a strict reading made of it, and stays if there is
 // none or more than one.
-func repair(reply string, strict Call) Call {
+func repair(reply string, mode Mode, strict Call) Call {
+	loose := looseObject
+	if mode.xml() {
+		loose = looseFunction
+	}
 	body, at := reply, templateReasoning(reply)
 	var found []Call
-	for at < len(body) {
+	tags := places{}
+	for tries := 0; at < len(body) && tries < maxTries; {
 		next := strings.IndexAny(body[at:], "{<")
 		if next < 0 {
 			break
 		}
 		at += next
-		if end := find(body, thinkClose, at); strings.HasPrefix(body[at:], thinkOpen) && end < len(body) {
-			at = end + len(thinkClose)
+		if strings.HasPrefix(body[at:], thinkOpen) {
+			if end := tags.find(body, thinkClose, at); end < len(body) {
+				at = end + len(thinkClose)
+				continue
+			}
+		}
+		if !begins(body[at:], mode) {
+			at++
 			continue
 		}
-		c, n, ok := looseObject(body[at:])
+		tries++
+		c, n, ok := loose(body[at:])
 		if ok {
 			c.Offset, c.Raw = at, body[at:at+n]
 			found = append(found, c)
@@ -46,14 +58,24 @@ func repair(reply string, strict Call) Call {
 		c.Repaired = []string{Trailing}
 	}
 	slices.Sort(c.Repaired)
+	c.Repaired = slices.Compact(c.Repaired)
 	return c
+}
+
+// maxTries is how many beginnings of a call are followed in a reply that is to be repaired: each may be read to the end.
+const maxTries = 64
+
+// begins tells whether a text may begin with a call.
+func begins(text string, mode Mode) bool {
+	if mode.xml() {
+		return strings.HasPrefix(text, functionOpen)
+	}
+	rest := text[skipSpace(text, 1):]
+	return text[0] == '{' && (strings.HasPrefix(rest, `"name"`) || strings.HasPrefix(rest, `"arguments"`))
 }
 
 // looseObject reads the object a text begins with, if it is a well-formed call.
 func looseObject(text string) (Call, int, bool) {
-	if text[0] != '{' {
-		return Call{}, 0, false
-	}
 	raw, n, err := firstObject(text)
 	if err != nil {
 		return Call{}, 0, false
@@ -67,6 +89,36 @@ func looseObject(text string) (Call, int, bool) {
 		c.Repaired = mends
 	}
 	return c, n, c.Parsed()
+}
+
+// looseFunction reads the function tag that a text begins with, if it is a well-formed call: its closing tags may be
+// missing where the text or the call ends.
+func looseFunction(text string) (Call, int, bool) {
+	name, i, err := tagName(text, 0, functionOpen)
+	if err != nil {
+		return Call{}, 0, false
+	}
+	var given []member
+	end := i
+	for i = skipSpace(text, i); strings.HasPrefix(text[i:], parameterOpen); i = skipSpace(text, end) {
+		var m member
+		if m, end, err = parameter(text, i); err != nil {
+			return Call{}, 0, false
+		}
+		given = append(given, m)
+	}
+	var mends []string
+	switch {
+	case strings.HasPrefix(text[i:], functionClose):
+		end = i + len(functionClose)
+	case i == len(text) || strings.HasPrefix(text[i:], callClose):
+		mends = []string{Unclosed}
+	default:
+		return Call{}, 0, false
+	}
+	c := fill(name, given, repeated(given))
+	c.Repaired = mends
+	return c, end, c.Parsed()
 }
 
 // unquote puts arguments that are a string in place of it: an object, or the same one several times. The second result is

@@ -24,10 +24,12 @@ const (
 	// Prefix is the release: the first TopK general skills in the bank's order and all of the task's category. New
 	// general skills come last and so are never seen once there are TopK older ones. The budget and Must do not count.
 	Prefix
+	// Embedded takes the skills that Shelf takes in the order of Query.Scores, ties as by Shelf.
+	Embedded
 	retrievals
 )
 
-var retrievalNames = [retrievals]string{"shelf", "ranked", "prefix"}
+var retrievalNames = [retrievals]string{"shelf", "ranked", "prefix", "embedding"}
 
 // String returns the name of the way.
 func (r Retrieval) String() string {
@@ -62,16 +64,32 @@ type Query struct {
 	Category  string   // the task's
 	Text      string   // what the task asks for; read by Ranked
 	MaxSkills int      // 0: no limit
-	MaxChars  int      // limit to the characters of Render's lines, line breaks included; 0: none
 	Must      []string // ids that come before all others, if they are of the category or general
 	TopK      int      // of Prefix
+	// Budget limits the sum of Cost over the lines of the skills as they stand in the prompt, line breaks included; 0: no
+	// limit. Cost counts tokens; nil: characters.
+	Budget int
+	Cost   func(line string) int
+	Line   func(Skill) string // a skill as it stands in the prompt; nil: as Render has it
+	Scores map[string]float64 // of Embedded, by id: see [Vectors.Scores]; a skill without one counts as 0
+}
+
+func (q Query) cost(s Skill) int {
+	text := line(s)
+	if q.Line != nil {
+		text = q.Line(s)
+	}
+	if q.Cost == nil {
+		return utf8.RuneCountInString(text) + 1
+	}
+	return q.Cost(text + "\n")
 }
 
 // Retrieve chooses skills for a task. Only those of the query's category and general ones come into question. They come
 // in the bank's order, whatever order they were chosen in, so that a new skill moves no other.
 //
 // Slots are given to the ids of Must first, in the order given: they count against MaxSkills but are never left out for
-// their length. Then Query.How decides; a skill too long for what is left of MaxChars is passed over and shorter ones
+// their length. Then Query.How decides; a skill too long for what is left of Budget is passed over and shorter ones
 // after it may still fit. The same arguments give the same skills.
 func Retrieve(b Bank, q Query) []Skill {
 	var shelf []int
@@ -82,7 +100,7 @@ func Retrieve(b Bank, q Query) []Skill {
 	}
 	var chosen []int
 	switch q.How {
-	case Shelf, Ranked:
+	case Shelf, Ranked, Embedded:
 		chosen = b.fill(b.priority(shelf, q), q)
 	case Prefix:
 		general := 0
@@ -108,9 +126,15 @@ func Retrieve(b Bank, q Query) []Skill {
 // priority orders the places of the shelf by who gets a slot first, Must left aside.
 func (b Bank) priority(shelf []int, q Query) []int {
 	all := b.skills()
-	var score map[int]float32
-	if q.How == Ranked {
+	var score map[int]float64
+	switch q.How {
+	case Ranked:
 		score = b.rank(shelf, q.Text)
+	case Embedded:
+		score = make(map[int]float64, len(shelf))
+		for _, i := range shelf {
+			score[i] = q.Scores[all[i].ID]
+		}
 	}
 	order := slices.Clone(shelf)
 	slices.SortFunc(order, func(i, j int) int {
@@ -131,29 +155,29 @@ func (b Bank) priority(shelf []int, q Query) []int {
 // fill gives slots in order, Must first, as far as the budget goes.
 func (b Bank) fill(order []int, q Query) []int {
 	var chosen []int
-	chars := 0
+	spent := 0
 	room := func() bool { return q.MaxSkills == 0 || len(chosen) < q.MaxSkills }
-	add := func(i, n int) { chosen, chars = append(chosen, i), chars+n }
+	add := func(i, n int) { chosen, spent = append(chosen, i), spent+n }
 	for _, id := range q.Must {
 		if i := b.index(id); i >= 0 && slices.Contains(order, i) && !slices.Contains(chosen, i) && room() {
-			add(i, lineChars(b.skills()[i]))
+			add(i, q.cost(b.skills()[i]))
 		}
 	}
 	for _, i := range order {
-		n := lineChars(b.skills()[i])
-		if room() && !slices.Contains(chosen, i) && (q.MaxChars == 0 || chars+n <= q.MaxChars) {
+		if !room() || slices.Contains(chosen, i) {
+			continue
+		}
+		if n := q.cost(b.skills()[i]); q.Budget == 0 || spent+n <= q.Budget {
 			add(i, n)
 		}
 	}
 	return chosen
 }
 
-func lineChars(s Skill) int { return utf8.RuneCountInString(line(s)) + 1 }
-
 // rank scores the skills at the places given against a text, with the given skills as the collection: bm25, its analysis and
 // its constants (k1 = 0.9, b = 0.4), over title, principle and condition. So words count by their stems, and twice if the
 // text says them twice.
-func (b Bank) rank(places []int, query string) map[int]float32 {
+func (b Bank) rank(places []int, query string) map[int]float64 {
 	texts := func(yield func(string) bool) {
 		for _, i := range places {
 			if s := b.skills()[i]; !yield(s.Title + " " + s.Principle + " " + s.When) {
@@ -165,9 +189,9 @@ func (b Bank) rank(places []int, query string) map[int]float32 {
 	if err != nil {
 		panic(fmt.Sprintf("skill: %v", err)) // only longer texts than a skill may have are refused
 	}
-	score := make(map[int]float32, len(places))
+	score := make(map[int]float64, len(places))
 	for _, h := range x.Search(query, len(places)) {
-		score[places[h.Document]] = h.Score
+		score[places[h.Document]] = float64(h.Score)
 	}
 	return score
 }
@@ -185,12 +209,15 @@ func Render(skills []Skill, mistakes []Mistake) string {
 
 // RenderFull is Render with the condition of each skill that has one behind it: "… When: …".
 func RenderFull(skills []Skill, mistakes []Mistake) string {
-	return render(skills, mistakes, func(s Skill) string {
-		if s.When == "" {
-			return line(s)
-		}
-		return line(s) + " When: " + s.When
-	})
+	return render(skills, mistakes, FullLine)
+}
+
+// FullLine is a skill as RenderFull has it.
+func FullLine(s Skill) string {
+	if s.When == "" {
+		return line(s)
+	}
+	return line(s) + " When: " + s.When
 }
 
 func render(skills []Skill, mistakes []Mistake, line func(Skill) string) string {

@@ -3,6 +3,7 @@ package skill
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,7 @@ func shelves(t testing.TB) Bank {
 func TestRetrieve(t *testing.T) {
 	b := shelves(t)
 	all := b.IDs()[:18]
+	words := func(line string) int { return len(strings.Fields(line)) }
 	for _, c := range []struct {
 		name string
 		q    Query
@@ -42,9 +44,13 @@ func TestRetrieve(t *testing.T) {
 		{"a guarantee given twice", Query{Category: "cool", MaxSkills: 2, Must: []string{"coo_002", "coo_002"}}, []string{"coo_002", "coo_006"}},
 		{"not of the category", Query{Category: "cool", MaxSkills: 1, Must: []string{"hea_001", "none"}}, []string{"coo_006"}},
 		{"unknown category", Query{Category: "x"}, all[:12]},
-		{"characters for two", Query{Category: "cool", MaxChars: 2 * len("[coo_006] C5: Cold advice 5.\n")}, []string{"coo_005", "coo_006"}},
-		{"one too few", Query{Category: "cool", MaxChars: 2*len("[coo_006] C5: Cold advice 5.\n") - 1}, []string{"coo_006"}},
-		{"a guarantee however long", Query{Category: "cool", MaxChars: 1, Must: []string{"coo_001"}}, []string{"coo_001"}},
+		{"characters for two", Query{Category: "cool", Budget: 2 * len("[coo_006] C5: Cold advice 5.\n")}, []string{"coo_005", "coo_006"}},
+		{"one too few", Query{Category: "cool", Budget: 2*len("[coo_006] C5: Cold advice 5.\n") - 1}, []string{"coo_006"}},
+		{"a guarantee however long", Query{Category: "cool", Budget: 1, Must: []string{"coo_001"}}, []string{"coo_001"}},
+		{"tokens", Query{Category: "cool", Budget: 11, Cost: words}, []string{"coo_005", "coo_006"}},
+		{"tokens of the whole line", Query{Category: "cool", Budget: 11, Cost: words, Line: func(s Skill) string { return line(s) + " When: it is cold" }}, []string{"coo_006"}},
+		{"by embedding", Query{How: Embedded, Category: "cool", MaxSkills: 2, Scores: map[string]float64{"gen_002": 0.9, "coo_003": 0.8, "hea_001": 1, "gen_001": -1}}, []string{"gen_002", "coo_003"}},
+		{"by embedding, ties as on the shelf", Query{How: Embedded, Category: "cool", MaxSkills: 2}, []string{"coo_005", "coo_006"}},
 		{"release", Query{How: Prefix, Category: "cool", TopK: 13}, all},
 		{"release, top 6", Query{How: Prefix, Category: "cool", TopK: 6}, append(slices.Clone(all[:6]), all[12:]...)},
 		{"by text", Query{How: Ranked, Category: "cool", Text: "advice 3", MaxSkills: 2}, []string{"gen_004", "coo_004"}},
