@@ -129,6 +129,11 @@ type Review struct {
 	Edit    skill.Edit    `json:"edit"`
 	Outcome skill.Outcome `json:"outcome"` // of applying Edit to the bank of the episode
 	Fault   string        `json:"fault,omitempty"`
+	Offset  int           `json:"offset,omitempty"` // byte of the reply where the call begins or reading stopped; the reply is the last turn's text
+	// Repaired names what a lenient reading mended; empty where the reply was well formed.
+	Repaired []string `json:"repaired,omitempty"`
+	// Conflicts are the ids of the skills that the edited one contradicts.
+	Conflicts []string `json:"conflicts,omitempty"`
 }
 
 // Trajectory is the record of an episode. Nobody changes one after it was made.
@@ -137,9 +142,10 @@ type Trajectory struct {
 	Seed          Seed       `json:"seed"`
 	BankHash      string     `json:"bank"`
 	PolicyVersion int        `json:"policy_version"`
-	ShownSkills   []string   `json:"shown_skills"`       // ids of the skills in its prompt
-	Withhold      float64    `json:"withhold,omitempty"` // chance at which each retrieved skill was left out of it (skill dropout)
-	Withheld      []string   `json:"withheld,omitempty"` // ids of those that were
+	ShownSkills   []string   `json:"shown_skills"`          // ids of the skills in its prompt
+	Withhold      float64    `json:"withhold,omitempty"`    // chance at which each retrieved skill was left out of it (skill dropout)
+	Withheld      []string   `json:"withheld,omitempty"`    // ids of those that were
+	UsedSkills    []string   `json:"used_skills,omitempty"` // those of them whose mark is on what the policy wrote (skill.Used)
 	Turns         []Turn     `json:"turns"`
 	Steps         []Step     `json:"steps"`
 	EnvReturn     float64    `json:"env_return"` // sum of the environment's rewards

@@ -24,7 +24,8 @@ type Demonstrator struct {
 	Renderer  Renderer
 	Config    Config
 	Knowledge env.Knowledge
-	Noise     float64 // share of actions that are deliberate mistakes, shown but not imitated
+	Count     func(text string) int // as in Player
+	Noise     float64               // share of actions that are deliberate mistakes, shown but not imitated
 	// Reviewer writes the edit of the review turn: what the episode taught that the bank does not say. nil: no review turn.
 	Reviewer func(t episode.Trajectory, bank skill.Bank, shown []skill.Skill) skill.Edit
 }
@@ -32,7 +33,10 @@ type Demonstrator struct {
 // Play demonstrates one episode. The bank's skills that are shown are the expert's advice: it follows them, true or not.
 // An expert that finds nothing left to do ends the episode with GaveUp.
 func (d *Demonstrator) Play(ctx context.Context, s Start) (episode.Trajectory, error) {
-	p := Player{Suite: d.Suite, Config: d.Config}
+	p := Player{Suite: d.Suite, Config: d.Config, Count: d.Count}
+	if p.Config.RetrieveBy == skill.Embedded {
+		p.Config.RetrieveBy = skill.Ranked // among a few made-up skills, no server is asked
+	}
 	e, err := p.begin(ctx, s)
 	if err != nil {
 		return episode.Trajectory{}, err
@@ -50,7 +54,7 @@ func (d *Demonstrator) Play(ctx context.Context, s Start) (episode.Trajectory, e
 	}
 	if d.Reviewer != nil {
 		edit := d.Reviewer(e.tr, e.bank, e.shown)
-		if err := e.review(ctx, d.says(skill.FormatCall(edit))); err != nil {
+		if err := e.review(ctx, d.says(e.cfg.ReviewForm.Format(edit))); err != nil {
 			return episode.Trajectory{}, err
 		}
 	}
@@ -68,7 +72,7 @@ func (d *Demonstrator) step(ctx context.Context, e *playing, expert env.Expert, 
 	if list := e.now.Admissible; r.Float64() < d.Noise && len(list) > 0 {
 		action, noise = list[r.IntN(len(list))], true
 	}
-	if _, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, nil, d.says(FormatAction(string(action)))); err != nil {
+	if _, err := e.actionTurn(ctx, nil, d.says(FormatAction(string(action)))); err != nil {
 		return err
 	}
 	e.tr.Turns[len(e.tr.Turns)-1].Noise = noise

@@ -14,25 +14,25 @@ import (
 )
 
 // systemText is the first message: who the agent is and the rules, if wanted, and the retrieved skills. Empty: none.
-func systemText(g env.Guide, shown []skill.Skill, guide bool) string {
+func systemText(g env.Guide, shown []skill.Skill, mistakes []skill.Mistake, c Config) string {
 	var parts []string
-	if guide {
+	if c.Guide {
 		parts = append(parts, g.Role, g.Rules, "Answer with short reasoning in <think>…</think>, then one action in <action>…</action>, and nothing else.")
 	}
-	if len(shown) > 0 {
-		parts = append(parts, skill.Render(shown, nil))
+	if text := c.lines(shown, mistakes); text != "" {
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, "\n\n")
 }
 
-// reviewRules is what a policy that has not been trained to review is told.
-const reviewRules = `Decide whether this episode teaches something the skills do not say yet, and answer with exactly one tool call:
-<tool_call>{"name":"propose_skill","arguments":{"category":"…","title":"…","principle":"…","when_to_apply":"…","evidence":"…"}}</tool_call>
-<tool_call>{"name":"update_skill","arguments":{"skill_id":"…","title":"…","principle":"…","when_to_apply":"…","reason":"…"}}</tool_call>
-<tool_call>{"name":"keep_skill","arguments":{"reason":"…"}}</tool_call>
-Propose only what is new, general and shown by this episode; update only a skill that was shown; keep when the skills
-cover it. Write rules that hold in other rooms: no numbers, prices or ids of things. The category is the one above, or
-general.`
+// reviewRules is what a policy that has not been trained to review is told, around the three tools.
+const (
+	reviewRules = `Decide whether this episode teaches something the skills do not say yet, or say wrongly, and answer with short reasoning in <think>…</think>, then exactly one tool call, one of these, and nothing else:
+`
+	reviewRulesEnd = `
+Propose only what is new and shown by this episode; update a skill that was shown, by its id, where the episode contradicts or sharpens it; keep when the skills cover it. That the episode succeeded is no reason to keep, and that it failed is none to edit.
+Write short general rules that hold for other tasks: when something applies and what to do, no numbers of things, prices, ids or names of this task alone, nothing about this conversation, no placeholders. The category is the one above, or general.`
+)
 
 // reviewText is what the review turn shows after the episode, whose steps stand above it in the same sequence.
 func (e *playing) reviewText() string {
@@ -44,10 +44,10 @@ func (e *playing) reviewText() string {
 	if len(e.tr.ShownSkills) > 0 {
 		shown = strings.Join(e.tr.ShownSkills, ", ")
 	}
-	text := fmt.Sprintf("The episode is over: %s (%s), steps: %d. Category: %s. Skills shown: %s. Review.",
-		outcome, e.tr.Stop, len(e.tr.Steps), e.tr.Task.Category, shown)
+	text := fmt.Sprintf("The episode is over: %s (%s), steps: %d, return: %.4g. Category: %s. Skills shown: %s. Review.",
+		outcome, e.tr.Stop, len(e.tr.Steps), e.tr.EnvReturn, e.tr.Task.Category, shown)
 	if e.cfg.Guide {
-		text += "\n" + reviewRules
+		text += "\n" + reviewRules + e.cfg.ReviewForm.Tools() + reviewRulesEnd
 	}
 	return text
 }
@@ -57,7 +57,7 @@ const recapChars = 240
 
 // recap tells an episode again in few words: the first observation, then the steps from number from (counted from 0) on,
 // and of those before it the faulty ones, at most as many. It says what it leaves out.
-func (e *playing) recap(first string, from int) string {
+func (e *playing) recap(from int) string {
 	var faulty []int
 	for i := from - 1; i >= 0 && len(faulty) < len(e.tr.Steps)-from; i-- {
 		if s := e.tr.Steps[i]; s.Malformed || !s.Admissible {
@@ -66,7 +66,7 @@ func (e *playing) recap(first string, from int) string {
 	}
 	slices.Reverse(faulty)
 	var b strings.Builder
-	b.WriteString(shortened(first, 4*recapChars) + "\n")
+	b.WriteString(shortened(e.first, 4*recapChars) + "\n")
 	if from > 0 {
 		fmt.Fprintf(&b, "[Of steps 1 to %d only what went wrong is told.]\n", from)
 	}
@@ -86,17 +86,18 @@ func shortened(s string, n int) string {
 	return clip(s, n) + " [cut]"
 }
 
-// review takes the review turn and applies its edit, for the outcome, to the bank the episode was played under. Where the
-// context has no room for it after the episode, it is asked for in a prompt of its own, with as many of the last
-// Config.Recap steps as fit.
+// review takes the review turn and applies its edit, for the outcome, to the bank the episode was played under. In a window,
+// or where the context has no room for it after the episode, it is asked for in a prompt of its own, with as many of the
+// last Config.Recap steps as fit.
 func (e *playing) review(ctx context.Context, answer complete) error {
-	head := e.messages[:slices.IndexFunc(e.messages, func(m chat.Message) bool { return m.Role == chat.User })]
-	first := e.messages[len(head)].Text
-	e.messages = append(e.messages, chat.Message{Role: chat.User, Text: e.reviewText()})
-	c, err := e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
+	c, err := policy.Completion{Stop: policy.NoContext}, error(nil)
+	if e.cfg.Layout == Transcript {
+		e.messages = append(e.messages, chat.Message{Role: chat.User, Text: e.reviewText()})
+		c, err = e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
+	}
 	for steps := e.cfg.Recap; err == nil && c.Stop == policy.NoContext && steps > 0; steps /= 2 {
-		text := e.recap(first, max(0, len(e.tr.Steps)-steps)) + e.reviewText()
-		e.messages = append(slices.Clone(head), chat.Message{Role: chat.User, Text: text})
+		text := e.recap(max(0, len(e.tr.Steps)-steps)) + e.reviewText()
+		e.messages = append(e.system(), chat.Message{Role: chat.User, Text: text})
 		e.prior, e.seen = nil, 0
 		c, err = e.turn(ctx, episode.ReviewTurn, e.cfg.ReviewTokens, nil, answer)
 	}
@@ -106,13 +107,17 @@ func (e *playing) review(ctx context.Context, answer complete) error {
 	if c.Stop == policy.NoContext {
 		return nil
 	}
-	call := skill.ParseCall(c.Text, skill.Strict)
-	r := episode.Review{Edit: call.Edit, Outcome: call.Outcome, Fault: call.Fault}
+	call := skill.ParseCall(c.Text, e.cfg.ReviewForm)
+	r := episode.Review{Edit: call.Edit, Outcome: call.Outcome, Fault: call.Fault, Offset: call.Offset, Repaired: call.Repaired}
 	if c.Stop == policy.Length && r.Outcome == skill.Unparsable {
 		r.Fault = "truncated: " + r.Fault
 	}
 	if call.Parsed() {
-		_, r.Outcome = e.bank.Apply(call.Edit, Permit(e.tr))
+		var after skill.Bank
+		after, r.Outcome = e.bank.Apply(call.Edit, Permit(e.tr))
+		if s, changed := after.Skill(after.Changed(e.bank)); changed {
+			r.Conflicts = skill.Conflicts(after, s)
+		}
 	}
 	e.tr.Review = &r
 	return nil

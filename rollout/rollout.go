@@ -26,13 +26,19 @@ type Config struct {
 	ReviewTokens int     `json:"review_tokens"` // most ids of a review reply
 	// Guide puts the world's role, rules and reply format into the prompt: what a pretrained model needs, and a policy
 	// that learns the world from nothing does not.
-	Guide      bool            `json:"guide"`
-	Retrieval  bool            `json:"retrieval"` // skills stand in the prompt
-	RetrieveBy skill.Retrieval `json:"retrieve_by"`
-	MaxSkills  int             `json:"max_skills"` // most skills in a prompt, 0: no limit; by prefix: most general ones
-	Malformed  int             `json:"malformed"`  // guard: so many malformed replies in a row end the episode
-	// Recap is the most steps of an episode that a review sees again where the context has no room for one after the
-	// episode; 0: such an episode has no review.
+	Guide       bool            `json:"guide"`
+	Retrieval   bool            `json:"retrieval"` // skills stand in the prompt
+	RetrieveBy  skill.Retrieval `json:"retrieve_by"`
+	MaxSkills   int             `json:"max_skills"`   // most skills in a prompt, 0: no limit; by prefix: most general ones
+	SkillTokens int             `json:"skill_tokens"` // most tokens of skills in a prompt, 0: no limit; not by prefix
+	When        bool            `json:"when"`         // skills stand there with their conditions
+	Mistakes    int             `json:"mistakes"`     // most mistakes in a prompt, the bank's first
+	Layout      Layout          `json:"layout"`
+	History     int             `json:"history"`     // in a window: most steps shown
+	ReviewForm  skill.Mode      `json:"review_form"` // how reviews are written and read
+	Malformed   int             `json:"malformed"`   // guard: so many malformed replies in a row end the episode
+	// Recap is the most steps of an episode that a review in a prompt of its own sees again: in a window, and where the
+	// context has no room for one after the episode; 0: such an episode has no review.
 	Recap int `json:"recap"`
 	// Constrained lets the policy say admissible actions only, where the world lists them. It is for evaluation, and no
 	// setting of a run: what is learnt from must have been sampled freely.
@@ -41,7 +47,9 @@ type Config struct {
 
 // DefaultConfig suits a small policy that was trained from nothing.
 func DefaultConfig() Config {
-	return Config{Temperature: 1, ActionTokens: 24, ReviewTokens: 96, Retrieval: true, RetrieveBy: skill.Ranked, MaxSkills: 4, Malformed: 3}
+	return Config{
+		Temperature: 1, ActionTokens: 24, ReviewTokens: 96, Retrieval: true, RetrieveBy: skill.Ranked, MaxSkills: 4, History: 12, Malformed: 3,
+	}
 }
 
 // Validate reports the first setting that cannot be.
@@ -53,6 +61,12 @@ func (c Config) Validate() error {
 		return errors.New("rollout.action_tokens and rollout.review_tokens must be positive")
 	case c.MaxSkills < 0 || c.TopK < 0 || c.TopP < 0 || c.TopP > 1:
 		return errors.New("rollout.max_skills and rollout.top_k cannot be negative, rollout.top_p lies between 0 and 1")
+	case c.SkillTokens < 0 || c.Mistakes < 0:
+		return errors.New("rollout.skill_tokens and rollout.mistakes cannot be negative")
+	case c.Layout >= layouts:
+		return fmt.Errorf("rollout.layout: there is no %v", c.Layout)
+	case c.Layout == Window && c.History < 1:
+		return fmt.Errorf("rollout.history is %d: a window needs at least 1 step", c.History)
 	case c.RetrieveBy == skill.Prefix && c.MaxSkills == 0:
 		return errors.New("rollout.max_skills is 0: retrieval by prefix needs at least 1, the number of general skills to show")
 	case c.Recap < 0:
@@ -77,6 +91,10 @@ type Player struct {
 	Suite  env.Suite
 	Policy policy.Policy
 	Config Config
+	// Vectors rank skills where they are retrieved by embedding.
+	Vectors *skill.Vectors
+	// Count tells how many tokens a text has, for Config.SkillTokens; nil: a guess, one token for three bytes.
+	Count func(text string) int
 }
 
 // Start is what an episode begins with.
@@ -102,7 +120,19 @@ func (p *Player) Play(ctx context.Context, s Start) (episode.Trajectory, error) 
 	if err := e.act(ctx, p.Policy.Complete); err != nil {
 		return episode.Trajectory{}, err
 	}
+	e.tr.UsedSkills = skill.Used(e.bank, e.shown, e.tr.Task.Goal, Wrote(e.tr))
 	return e.tr, nil
+}
+
+// Wrote is what the policy wrote in the action turns of an episode.
+func Wrote(t episode.Trajectory) string {
+	var out strings.Builder
+	for _, u := range t.Turns {
+		if u.Kind == episode.ActionTurn {
+			out.WriteString(u.Text + "\n")
+		}
+	}
+	return out.String()
 }
 
 // PlayAndReview plays an episode and takes its review turn. Where the context has no room for one, Review is nil.
@@ -115,6 +145,7 @@ func (p *Player) PlayAndReview(ctx context.Context, s Start) (episode.Trajectory
 	if err := e.act(ctx, p.Policy.Complete); err != nil {
 		return episode.Trajectory{}, err
 	}
+	e.tr.UsedSkills = skill.Used(e.bank, e.shown, e.tr.Task.Goal, Wrote(e.tr))
 	if err := e.review(ctx, p.Policy.Complete); err != nil {
 		return episode.Trajectory{}, err
 	}
@@ -150,6 +181,7 @@ type playing struct {
 	cfg      Config
 	guide    env.Guide
 	world    env.Env
+	first    string // observation
 	now      episode.Observation
 	bank     skill.Bank
 	shown    []skill.Skill
@@ -169,24 +201,20 @@ func (p *Player) begin(ctx context.Context, s Start) (*playing, error) {
 		guide.Horizon = min(guide.Horizon, s.Horizon)
 	}
 	e := &playing{
-		cfg: p.Config, guide: guide, world: world, now: first, bank: s.Bank,
+		cfg: p.Config, guide: guide, world: world, first: first.Text, now: first, bank: s.Bank,
 		tr: episode.Trajectory{Task: s.Task, Seed: s.Seed, BankHash: s.Bank.Hash(), PolicyVersion: -1, ShownSkills: []string{}},
 	}
 	if p.Config.Retrieval {
-		q := skill.Query{How: p.Config.RetrieveBy, Category: s.Task.Category, Text: s.Task.Goal, MaxSkills: p.Config.MaxSkills, TopK: p.Config.MaxSkills}
-		if s.Must != "" {
-			q.Must = []string{s.Must}
+		if e.shown, err = p.retrieve(ctx, s); err != nil {
+			e.close()
+			return nil, fmt.Errorf("retrieve skills for %s: %w", s.Task.ID, err)
 		}
-		e.shown = skill.Retrieve(s.Bank, q)
 		e.withhold(s)
 	}
 	for _, k := range e.shown {
 		e.tr.ShownSkills = append(e.tr.ShownSkills, k.ID)
 	}
-	if text := systemText(e.guide, e.shown, p.Config.Guide); text != "" {
-		e.messages = append(e.messages, chat.Message{Role: chat.System, Text: text})
-	}
-	e.messages = append(e.messages, chat.Message{Role: chat.User, Text: first.Text})
+	e.messages = append(e.system(), chat.Message{Role: chat.User, Text: first.Text})
 	return e, nil
 }
 
@@ -205,6 +233,34 @@ func (e *playing) withhold(s Start) {
 	})
 }
 
+// retrieve chooses the skills of an episode.
+func (p *Player) retrieve(ctx context.Context, s Start) ([]skill.Skill, error) {
+	c := p.Config
+	q := skill.Query{
+		How: c.RetrieveBy, Category: s.Task.Category, Text: s.Task.Goal, MaxSkills: c.MaxSkills, TopK: c.MaxSkills,
+		Budget: c.SkillTokens, Cost: p.Count,
+	}
+	if q.Cost == nil {
+		q.Cost = func(text string) int { return (len(text) + 2) / 3 }
+	}
+	if c.When {
+		q.Line = skill.FullLine
+	}
+	if s.Must != "" {
+		q.Must = []string{s.Must}
+	}
+	if q.How == skill.Embedded {
+		if p.Vectors == nil {
+			return nil, errors.New("no server that embeds texts was given")
+		}
+		var err error
+		if q.Scores, err = p.Vectors.Scores(ctx, s.Bank, q); err != nil {
+			return nil, err
+		}
+	}
+	return skill.Retrieve(s.Bank, q), nil
+}
+
 func (e *playing) close() { _ = e.world.Close() } // the record is complete; a world that fails to close loses nothing
 
 // act plays action turns until the episode ends.
@@ -215,7 +271,7 @@ func (e *playing) act(ctx context.Context, answer complete) error {
 			e.tr.Stop = episode.Horizon
 			break
 		}
-		c, err := e.turn(ctx, episode.ActionTurn, e.cfg.ActionTokens, e.allowed(), answer)
+		c, err := e.actionTurn(ctx, e.allowed(), answer)
 		if err != nil {
 			return err
 		}
@@ -309,7 +365,7 @@ func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int
 		Shown: shown.String(), Text: c.Text, Truncated: c.Stop != policy.Stopped,
 	})
 	e.messages = append(e.messages, chat.Message{Role: chat.Assistant, Text: c.Text})
-	if c.IDs != nil {
+	if c.IDs != nil && e.cfg.Layout == Transcript {
 		e.prior = append(append(e.prior[:len(e.prior):len(e.prior)], c.Prompt...), c.IDs...)
 		e.seen = len(e.messages)
 	}

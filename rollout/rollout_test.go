@@ -131,7 +131,7 @@ func TestTurnsMakeUpOneSequence(t *testing.T) {
 	if !strings.Contains(tr.Turns[0].Shown, lookFirst.Principle) || !slices.Equal(tr.ShownSkills, []string{"dyn_001"}) {
 		t.Errorf("the skill is not in the first prompt: %q, %v", tr.Turns[0].Shown, tr.ShownSkills)
 	}
-	for _, want := range []string{"Outside.", "success", "steps: 2", "halls", "dyn_001"} {
+	for _, want := range []string{"Outside.", "success", "steps: 2", "return: 1", "halls", "dyn_001"} {
 		if !strings.Contains(tr.Turns[2].Shown, want) {
 			t.Errorf("the review does not show %q: %q", want, tr.Turns[2].Shown)
 		}
