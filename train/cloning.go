@@ -19,6 +19,7 @@ func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 		if err != nil {
 			return err
 		}
+		w.demo.Count = Counter(t.Tokenizer)
 		for s.Round*cfg.Round < cfg.Updates {
 			if err := t.warmRound(ctx, s, w); err != nil {
 				return err

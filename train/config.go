@@ -132,6 +132,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("vary is %v, it is a share between 0 and 1", c.Vary)
 	case c.Iterations > 0 && c.Rollout.Temperature == 0:
 		return errors.New("rollout.temperature is 0: the episodes of a group would all be the same, and there would be nothing to learn from")
+	case c.Review && c.Rollout.Layout == rollout.Window && c.Rollout.Recap == 0:
+		return errors.New("rollout.recap is 0: with rollout.layout=window there would be no reviews; set it, to 12 perhaps, or review to false")
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
 		return errors.New("evaluate and evaluate_temperature cannot be negative")
 	}

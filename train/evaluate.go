@@ -64,6 +64,7 @@ func evaluation(p *rollout.Player, panel episode.Panel, bank skill.Bank, s episo
 		}
 		e.Results[i] = r
 	}
+	e.Uses = uses(ts)
 	return e
 }
 

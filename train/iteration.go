@@ -52,10 +52,13 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	watch.lap("update")
 	rolloutMetrics(r.Metrics, r.Groups)
 	reviewMetrics(r.Metrics, r.Groups)
+	if advice := wrongForm(r.Metrics["review/tagged_unread_share"], t.Config.Rollout.ReviewForm); advice != "" {
+		t.Log.WarnContext(ctx, "most reviews have the tags of a call that cannot be read", "round", r.Round, "share", r.Metrics["review/tagged_unread_share"], "take", advice)
+	}
 	if advice := fewAlive(r.Metrics["action/success"], r.Metrics["action/dead_share"], t.Config.Group); advice != "" {
 		t.Log.WarnContext(ctx, "most groups have nothing to compare", "round", r.Round, "dead_share", r.Metrics["action/dead_share"], "take", advice)
 	}
-	useMetrics(r.Metrics, r.Groups, bank, t.Suite.Guide().Rules)
+	useMetrics(r.Metrics, r.Groups, bank)
 	bankMetrics(r.Metrics, bank.Len(), s.Bank, s.Effects, r.Commits)
 
 	s.Round++

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
@@ -177,26 +178,34 @@ func TestDropoutShares(t *testing.T) {
 // policyRequest is the name of policy.Request where a variable hides the package.
 type policyRequest = policy.Request
 
-func TestUsed(t *testing.T) {
-	k := skill.Skill{Principle: "Look for a keychain in the dresser first."}
-	does := func(actions ...episode.Action) episode.Trajectory {
-		tr := episode.Trajectory{Task: episode.Task{Goal: "put some keychain on sidetable"}}
-		for _, a := range actions {
-			tr.Steps = append(tr.Steps, episode.Step{Action: a})
+func TestUses(t *testing.T) {
+	bank, err := skill.New([]skill.Skill{
+		{ID: "a", Category: "c", Title: "A", Principle: "Look for a keychain in the dresser first."},
+		{ID: "b", Category: "c", Title: "B", Principle: "Look for a mug in the cabinet first."},
+		{ID: "d", Category: "c", Title: "D", Principle: "Look for a pen in the drawer first."},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plays := func(family string, shown, used []string, wrote string) episode.Trajectory {
+		return episode.Trajectory{
+			Task: episode.Task{Family: family, Category: "c", Goal: "put some keychain on sidetable"}, ShownSkills: shown, UsedSkills: used,
+			Turns: []episode.Turn{{Text: wrote}},
 		}
-		return tr
-	}
-	rules := words("go to …, take … from …, look")
-	if used(k, does("look", "take keychain 1 from bed 1"), rules) {
-		t.Error("what goal and rules say counts as the skill's")
-	}
-	if !used(k, does("look", "go to dresser 2"), rules) {
-		t.Error("the dresser is what the skill speaks of")
 	}
 	m := map[string]float64{}
-	bank := skill.Bank{}
-	useMetrics(m, []episode.Group{{Trajectories: []episode.Trajectory{does("look")}}}, bank, "")
+	useMetrics(m, []episode.Group{{Trajectories: []episode.Trajectory{plays("f", nil, nil, "go to bed 1")}}}, skill.Bank{})
 	if len(m) != 0 {
 		t.Errorf("nothing was shown, and %v was measured", m)
+	}
+	useMetrics(m, []episode.Group{{Trajectories: []episode.Trajectory{
+		plays("f", []string{"a", "b"}, []string{"a"}, "go to dresser 1"), plays("g", []string{"a", "b", "d"}, nil, "go to bed 1"), plays("h", nil, nil, "go to drawer 2"),
+	}}}, bank)
+	want := map[string]float64{
+		"rollout/skills_used_share": 1.0 / 5, "rollout/skills_used_f": 1.0 / 2, "rollout/skills_used_g": 0,
+		"rollout/unshown_used_share": 1.0 / 4, // d in the first, all in the third, of which d bears the mark
+	}
+	if !maps.Equal(m, want) {
+		t.Errorf("%v, want %v", m, want)
 	}
 }

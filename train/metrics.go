@@ -216,7 +216,7 @@ func tool(r episode.Review) string {
 
 // reviewMetrics describes the review turns of an iteration.
 func reviewMetrics(m map[string]float64, groups []episode.Group) {
-	var reviews, unread, cut float64
+	var reviews, unread, cut, repaired, conflicts, tagged, lost float64
 	for _, g := range groups {
 		for _, t := range g.Trajectories {
 			if t.Review == nil {
@@ -226,13 +226,34 @@ func reviewMetrics(m map[string]float64, groups []episode.Group) {
 			m["review/outcome_"+t.Review.Outcome.String()]++
 			m["review/tool_"+tool(*t.Review)]++
 			unread += indicator(t.Review.Outcome == skill.Unparsable || t.Review.Outcome == skill.MultipleCalls)
-			cut += indicator(t.Turns[len(t.Turns)-1].Truncated)
+			turn := t.Turns[len(t.Turns)-1]
+			cut += indicator(turn.Truncated)
+			repaired += indicator(len(t.Review.Repaired) > 0)
+			conflicts += indicator(len(t.Review.Conflicts) > 0)
+			if skill.Tagged(turn.Text) {
+				tagged++
+				lost += indicator(t.Review.Outcome == skill.Unparsable)
+			}
 		}
 	}
 	if reviews > 0 {
 		m["review/unread_share"] = unread / reviews
 		m["review/truncated_share"] = cut / reviews
+		m["review/repaired_share"] = repaired / reviews
+		m["review/conflicts"] = conflicts
 	}
+	if tagged > 0 {
+		m["review/tagged_unread_share"] = lost / tagged
+	}
+}
+
+// wrongForm says what to do if most reviews have the tags of a call, and no call could be read: the policy writes another
+// form than is read.
+func wrongForm(tagged float64, form skill.Mode) string {
+	if tagged <= 0.5 {
+		return ""
+	}
+	return fmt.Sprintf("another train.rollout.review_form (it is %s), if the policy writes calls in another form; else a larger train.rollout.review_tokens", form)
 }
 
 // fewAlive says what to do if more than half of the groups of g episodes were dead; success is the policy's chance.

@@ -88,6 +88,9 @@ type Evaluation struct {
 	Temperature   float64      `json:"temperature"`
 	Constrained   bool         `json:"constrained"` // the policy chose among the admissible actions
 	Results       []Result     `json:"results"`     // by task, in the panel's order
+	// Uses are those of the skills in the prompts, all of them first, then by family. They are told and not stored; nil: no
+	// skill was shown, or nobody knows.
+	Uses []Use `json:"uses,omitempty"`
 }
 
 // Result is one task of an evaluation.

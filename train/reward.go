@@ -83,6 +83,11 @@ func (p Prices) Review(t episode.Trajectory, v probe.Verdict) (value float64, me
 		return 0, false
 	}
 	value, measured = p.outcome(t.Review.Outcome, v)
+	switch o := t.Review.Outcome; {
+	case len(t.Review.Repaired) == 0:
+	case o == skill.Kept, o == skill.Added, o == skill.Updated, o == skill.Retired:
+		value -= p.Call // the form was not right: it earns nothing
+	}
 	if n := len(t.Turns); n > 0 && t.Turns[n-1].Kind == episode.ReviewTurn {
 		value -= p.form(t.Turns[n-1].Text)
 	}

@@ -73,6 +73,42 @@ func TestReviewReturn(t *testing.T) {
 }
 
 // The examples of the release's table: base and quality add up.
+// What a lenient reading had to mend earns nothing for its form, and is not fined either.
+func TestRepairedReviewsEarnNoFormReward(t *testing.T) {
+	for outcome, want := range map[skill.Outcome]float64{skill.Kept: 0, skill.Added: -0.7, skill.Updated: -0.7, skill.Duplicate: -0.25, skill.NotFound: -0.5} {
+		tr := episode.Trajectory{Review: &episode.Review{Outcome: outcome, Repaired: []string{skill.Fenced}}}
+		if got, ok := DefaultPrices().Review(tr, probe.Verdict{Measured: true, Utility: -0.7}); !ok || math.Abs(got-want) > 1e-12 {
+			t.Errorf("%v: %v, want %v", outcome, got, want)
+		}
+	}
+}
+
+// Many replies with tags and no readable call are told of: perhaps the wrong form is read.
+func TestWrongFormIsNoticed(t *testing.T) {
+	reply := func(text string, form skill.Mode) episode.Trajectory {
+		call := skill.ParseCall(text, form)
+		return episode.Trajectory{
+			Turns: []episode.Turn{{Kind: episode.ReviewTurn, Text: text}}, Review: &episode.Review{Edit: call.Edit, Outcome: call.Outcome, Repaired: call.Repaired},
+		}
+	}
+	keep := skill.Edit{Op: skill.Keep, Reason: "covered"}
+	for _, form := range []skill.Mode{skill.Strict, skill.XML} {
+		m := map[string]float64{}
+		reviewMetrics(m, []episode.Group{{Trajectories: []episode.Trajectory{
+			reply(skill.XML.Format(keep), form), reply(skill.XML.Format(keep), form), reply(skill.XML.Format(keep), form), reply("no tags", form),
+		}}})
+		want := map[skill.Mode]float64{skill.Strict: 1, skill.XML: 0}[form]
+		if m["review/tagged_unread_share"] != want || (wrongForm(want, form) == "") != (want == 0) {
+			t.Errorf("%v: %v, %q", form, m, wrongForm(want, form))
+		}
+	}
+	m := map[string]float64{}
+	reviewMetrics(m, []episode.Group{{Trajectories: []episode.Trajectory{reply("no tags", skill.Strict)}}})
+	if _, ok := m["review/tagged_unread_share"]; ok {
+		t.Error("no reply had tags, and a share was measured")
+	}
+}
+
 func TestReleasePrices(t *testing.T) {
 	const keep = `{"name":"keep_skill","arguments":{"reason":"covered"}}`
 	think := func(call string) string { return "<think>So.</think><tool_call>" + call + "</tool_call>" }

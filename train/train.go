@@ -26,6 +26,8 @@ type Trainer struct {
 	// Policy answers where there is no Learner: a server of others, say, with weights that stay as they are. The bank is then
 	// all that improves (Config.Frozen).
 	Policy policy.Policy
+	// Vectors rank skills where they are retrieved by embedding; nil where they are not.
+	Vectors *skill.Vectors
 	// Teacher proposes skills, if Config.Teacher says so.
 	Teacher policy.Policy
 	Context int // most ids of a sequence the learner takes
@@ -102,7 +104,7 @@ func (t *Trainer) progress(s *state, part string, done, total int) {
 // player is the policy as it is now, with its learner's newest weights.
 func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error) {
 	if t.Learner == nil {
-		return &rollout.Player{Suite: t.Suite, Policy: t.Policy, Config: t.Config.Rollout}, nil
+		return &rollout.Player{Suite: t.Suite, Policy: t.Policy, Config: t.Config.Rollout, Vectors: t.Vectors}, nil
 	}
 	sampler, err := t.Learner.Sampler(ctx)
 	if err != nil {
@@ -110,7 +112,14 @@ func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error)
 	}
 	s.closeSampler()
 	s.sampler = sampler
-	return &rollout.Player{Suite: t.Suite, Policy: policy.NewChat(sampler, t.Tokenizer, t.Template), Config: t.Config.Rollout}, nil
+	return &rollout.Player{
+		Suite: t.Suite, Policy: policy.NewChat(sampler, t.Tokenizer, t.Template), Config: t.Config.Rollout, Vectors: t.Vectors, Count: Counter(t.Tokenizer),
+	}, nil
+}
+
+// Counter tells how many tokens of a tokenizer a text has.
+func Counter(tok *chat.Tokenizer) func(text string) int {
+	return func(text string) int { return len(tok.Encode(text)) }
 }
 
 // closeSampler frees the caches of the sampler in use, if it has any; nothing is asked of it any more.

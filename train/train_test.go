@@ -186,6 +186,39 @@ var sameBank = cmp.Options{
 	cmp.Comparer(func(a, b skill.Bank) bool { return a.Hash() == b.Hash() }), cmpopts.EquateEmpty(),
 }
 
+// The whole loop runs with prompts made anew and reviews in the XML form, and learns from every turn apart.
+func TestWindowRun(t *testing.T) {
+	cfg := hallConfig()
+	cfg.Iterations, cfg.Warm.Updates = 1, 150
+	cfg.Rollout.Layout, cfg.Rollout.Recap, cfg.Rollout.ReviewForm = rollout.Window, 4, skill.XML
+	cfg.Rollout.ReviewTokens, cfg.Rollout.SkillTokens = 200, 60
+	blind := cfg
+	if blind.Rollout.Recap = 0; blind.Validate() == nil {
+		t.Error("reviews without anything to see are let through")
+	}
+	m := &memory{}
+	trainer := halls(t, cfg, 2, m)
+	if err := trainer.Run(t.Context(), Checkpoint{}); err != nil {
+		t.Fatal(err)
+	}
+	r := m.reports[len(m.reports)-1]
+	reviews := 0
+	for _, g := range r.Groups {
+		for _, tr := range g.Trajectories {
+			if n := len(sequences(tr)); n != len(tr.Turns) {
+				t.Errorf("%d sequences of %d turns", n, len(tr.Turns))
+			}
+			if tr.Review != nil {
+				reviews++
+			}
+		}
+	}
+	if reviews == 0 || r.Metrics["learn/updates"] == 0 {
+		t.Errorf("%d reviews, metrics %v", reviews, r.Metrics)
+	}
+	t.Logf("%d reviews: read %v", reviews, 1-r.Metrics["review/unread_share"])
+}
+
 // A run that stops after any report and goes on from its checkpoint is the run that did not stop.
 func TestResumeFromEveryCheckpoint(t *testing.T) {
 	whole := wholeRun(t)

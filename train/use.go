@@ -1,63 +1,70 @@
 package train
 
 import (
-	"strings"
-	"unicode"
+	"maps"
+	"slices"
 
 	"skillmaster/episode"
+	"skillmaster/rollout"
 	"skillmaster/skill"
 )
 
-// words are the words of a text in lower case, letters alone.
-func words(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		out[w] = true
+// Use counts the skills that stood in the prompts of a family's episodes, and those of them that left a mark on what the
+// policy wrote (skill.Used).
+type Use struct {
+	Family string `json:"family"` // "all": every one
+	Shown  int    `json:"shown"`
+	Used   int    `json:"used"`
+}
+
+// uses counts by family, all of them first, then by name. None: no skill was shown.
+func uses(ts []episode.Trajectory) []Use {
+	all, by := Use{Family: "all"}, map[string]Use{}
+	for _, t := range ts {
+		u := by[t.Task.Family]
+		u.Family = t.Task.Family
+		for _, x := range []*Use{&all, &u} {
+			x.Shown, x.Used = x.Shown+len(t.ShownSkills), x.Used+len(t.UsedSkills)
+		}
+		by[u.Family] = u
+	}
+	if all.Shown == 0 {
+		return nil
+	}
+	out := []Use{all}
+	for _, f := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, by[f])
 	}
 	return out
 }
 
-// used tells whether an episode did what only the skill speaks of: some action names a word of its principle, of four
-// letters at least, that neither the goal nor the world's rules say. It is a trace of use, no proof: a policy may have come upon
-// the word by itself, or have heeded a skill by what it did not do.
-func used(k skill.Skill, t episode.Trajectory, rules map[string]bool) bool {
-	goal := words(t.Task.Goal)
-	for w := range words(k.Principle) {
-		if len(w) < 4 || goal[w] || rules[w] {
-			continue
-		}
-		for _, s := range t.Steps {
-			if !s.Malformed && words(string(s.Action))[w] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// useMetrics says how many of the skills that stood in prompts left a trace, over all and by family.
-func useMetrics(m map[string]float64, groups []episode.Group, bank skill.Bank, rules string) {
-	shown, traced := map[string]float64{}, map[string]float64{}
-	var all, allTraced float64
-	says := words(rules)
+// useMetrics says how many of the skills that stood in prompts were used, over all and by family, and how many that could
+// have stood there and did not bear the mark of use all the same: what chance gives.
+func useMetrics(m map[string]float64, groups []episode.Group, bank skill.Bank) {
+	var ts []episode.Trajectory
+	var hidden, marked float64
 	for _, g := range groups {
 		for _, t := range g.Trajectories {
-			for _, id := range t.ShownSkills {
-				k, ok := bank.Skill(id)
-				if !ok {
-					continue
-				}
-				v := indicator(used(k, t, says))
-				shown[t.Task.Family]++
-				traced[t.Task.Family] += v
-				all, allTraced = all+1, allTraced+v
+			ts = append(ts, t)
+			rest := slices.DeleteFunc(skill.Retrieve(bank, skill.Query{Category: t.Task.Category}), func(s skill.Skill) bool {
+				return slices.Contains(t.ShownSkills, s.ID)
+			})
+			if len(rest) > 0 {
+				hidden += float64(len(rest))
+				marked += float64(len(skill.Used(bank, rest, t.Task.Goal, rollout.Wrote(t))))
 			}
 		}
 	}
-	if all > 0 {
-		m["rollout/skills_used_share"] = allTraced / all
+	for i, u := range uses(ts) {
+		switch {
+		case u.Shown == 0:
+		case i == 0:
+			m["rollout/skills_used_share"] = float64(u.Used) / float64(u.Shown)
+		default:
+			m["rollout/skills_used_"+u.Family] = float64(u.Used) / float64(u.Shown)
+		}
 	}
-	for family, n := range shown {
-		m["rollout/skills_used_"+family] = traced[family] / n
+	if hidden > 0 {
+		m["rollout/unshown_used_share"] = marked / hidden
 	}
 }

@@ -27,6 +27,7 @@ type runConfig struct {
 	Corpus     int          `json:"corpus"`     // demonstrations the tokenizer is trained on
 	WarmFrom   string       `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
 	Server     serverConfig `json:"server"`     // the policy is a model there, and does not learn
+	Embeddings serverConfig `json:"embeddings"` // embeds skills and goals, where they are retrieved by embedding
 	Teacher    serverConfig `json:"teacher"`    // a model there proposes skills
 	Train      train.Config `json:"train"`
 }
@@ -111,8 +112,9 @@ func preset(world, name string) (runConfig, error) {
 	c := runConfig{
 		World: defaultWorld(world), Vocabulary: 2048, Corpus: 600,
 		Server: serverConfig{Dialect: string(openai.Generic)}, Teacher: serverConfig{Dialect: string(openai.Generic)},
-		Model: modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 2, Hidden: 512, Context: 1024},
-		Train: train.Default(),
+		Embeddings: serverConfig{Dialect: string(openai.Generic)},
+		Model:      modelConfig{Width: 128, Layers: 4, Heads: 4, KVHeads: 2, Hidden: 512, Context: 1024},
+		Train:      train.Default(),
 	}
 	switch world {
 	case realGames:
@@ -135,7 +137,7 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Prices = train.ReleasePrices()
 		c.Train.Learn.Aggregation, c.Train.Learn.Entropy = grpo.RowMix, 0.001
 		c.Train.Learn.StdFloor, c.Train.Learn.PoolTurns, c.Train.Learn.RawSingleton = 1e-6, true, true
-		c.Train.Rollout.RetrieveBy, c.Train.Rollout.MaxSkills, c.Train.Rollout.Recap = skill.Prefix, 13, 12
+		c.Train.Rollout.RetrieveBy, c.Train.Rollout.MaxSkills, c.Train.Rollout.Mistakes, c.Train.Rollout.Recap = skill.Prefix, 13, 5, 12
 		if world == realShop || world == madeShop {
 			c.Train.Rollout.MaxSkills = 6
 		}

@@ -137,6 +137,12 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 		return fail(err)
 	}
 	p := &rollout.Player{Suite: suite, Policy: answers, Config: cfg.Train.Rollout}
+	if engine.tokenizer != nil {
+		p.Count = train.Counter(engine.tokenizer)
+	}
+	if p.Vectors, err = cfg.vectors(); err != nil {
+		return fail(err)
+	}
 	p.Config.Temperature = cfg.Train.EvaluateTemperature
 	if c.Temperature != nil {
 		p.Config.Temperature = *c.Temperature
@@ -228,6 +234,26 @@ func (c *evalCmd) print(stdout io.Writer, out []scored) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+		if err := printUses(stdout, s.Uses); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// printUses says, by family, how many skills stood in prompts and how many left a mark on what the policy wrote.
+func printUses(stdout io.Writer, all []train.Use) error {
+	if len(all) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "\nfamily\tskills shown\tused\tshare\t\n")
+	for _, u := range all {
+		share := "–" // none was shown
+		if u.Shown > 0 {
+			share = fmt.Sprintf("%.1f %%", 100*float64(u.Used)/float64(u.Shown))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t\n", u.Family, u.Shown, u.Used, share)
+	}
+	return w.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"skillmaster/policy"
 	"skillmaster/policy/openai"
 	"skillmaster/policy/remote"
+	"skillmaster/skill"
 )
 
 // serverConfig names a model on an inference server of others.
@@ -32,8 +33,8 @@ func (c serverConfig) validate(name string) error {
 	return nil
 }
 
-// open returns the server's policy, after a first reply has come.
-func (c serverConfig) open(ctx context.Context, notice func(text string)) (policy.Policy, error) {
+// client returns a client of the server.
+func (c serverConfig) client(notice func(text string)) (*openai.Client, error) {
 	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Notice: notice}
 	if c.Key != "" {
 		o.Key = remote.EnvKey(c.Key)
@@ -41,6 +42,27 @@ func (c serverConfig) open(ctx context.Context, notice func(text string)) (polic
 	client, err := openai.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", c.Model, err)
+	}
+	return client, nil
+}
+
+// vectors returns the ranking by embedding, nil where skills are retrieved otherwise.
+func (c runConfig) vectors() (*skill.Vectors, error) {
+	if c.Train.Rollout.RetrieveBy != skill.Embedded {
+		return nil, nil
+	}
+	client, err := c.Embeddings.client(nil)
+	if err != nil {
+		return nil, err
+	}
+	return skill.NewVectors(client), nil
+}
+
+// open returns the server's policy, after a first reply has come.
+func (c serverConfig) open(ctx context.Context, notice func(text string)) (policy.Policy, error) {
+	client, err := c.client(notice)
+	if err != nil {
+		return nil, err
 	}
 	p := client.Policy(0)
 	if err := p.Check(ctx); err != nil {
@@ -51,10 +73,12 @@ func (c serverConfig) open(ctx context.Context, notice func(text string)) (polic
 
 // validateServers reports servers that cannot be, or whose use the other settings leave no room for.
 func (c runConfig) validateServers() error {
-	if err := errors.Join(c.Server.validate("server"), c.Teacher.validate("teacher")); err != nil {
+	if err := errors.Join(c.Server.validate("server"), c.Teacher.validate("teacher"), c.Embeddings.validate("embeddings")); err != nil {
 		return err
 	}
 	switch t := c.Train; {
+	case (t.Rollout.RetrieveBy == skill.Embedded) != (c.Embeddings.URL != ""):
+		return errors.New("retrieval by embedding needs both train.rollout.retrieve_by=embedding and embeddings.url")
 	case c.Server.URL != "" && (!t.Frozen || t.Warm.Updates > 0):
 		return errors.New("with server.url the policy cannot learn: set train.frozen=true and train.warm.updates=0 (--preset server does)")
 	case c.Server.URL != "" && (c.WarmFrom != "" || c.Model.Pretrained != ""):

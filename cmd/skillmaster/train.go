@@ -294,9 +294,13 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 			return nil, from, err
 		}
 	}
+	vectors, err := cfg.vectors()
+	if err != nil {
+		return nil, from, err
+	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher,
+		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher, Vectors: vectors,
 		Context: engine.context(), Reference: reference,
 		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank, Workers: episodesAtOnce,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
