@@ -1,8 +1,9 @@
-// Package plot draws charts as SVG text. Colours are CSS classes (Style gives the sheet), so that one drawing serves
+// Package plot draws charts as SVG text. Colours are classes of a style sheet ([Style]), so that one drawing serves
 // light and dark pages; lines differ by dash as well as by colour and are named at their ends.
 package plot
 
 import (
+	_ "embed" // the style sheet
 	"fmt"
 	"html"
 	"math"
@@ -10,6 +11,17 @@ import (
 	"strconv"
 	"strings"
 )
+
+// Style is the sheet that pages with charts need.
+//
+//go:embed style.css
+var Style string
+
+// Standalone makes a drawing a file of its own.
+func Standalone(svg string) string {
+	svg = strings.Replace(svg, "<svg ", `<svg xmlns="http://www.w3.org/2000/svg" `, 1)
+	return strings.TrimSuffix(svg, "</svg>") + "<style>svg { font-family: system-ui, sans-serif; background: var(--card); }\n" + Style + "</style></svg>\n"
+}
 
 // Chart is a line chart. Its zero value draws an empty frame.
 type Chart struct {
@@ -120,6 +132,9 @@ func (c Chart) prepared() []Series {
 	return out
 }
 
+// beyond this no value is drawn: sums and differences of what is must be numbers.
+const beyond = 1e300 / most
+
 func scaled(vs []float64, by float64, positive bool) []float64 {
 	if vs == nil {
 		return nil
@@ -127,7 +142,7 @@ func scaled(vs []float64, by float64, positive bool) []float64 {
 	out := make([]float64, len(vs))
 	for i, v := range vs {
 		out[i] = v * by
-		if math.IsInf(out[i], 0) || positive && out[i] <= 0 {
+		if math.Abs(out[i]) > beyond || positive && out[i] <= 0 {
 			out[i] = math.NaN()
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Spark draws a line a word wide. Hidden from readers that cannot see: say the value beside it.
 func Spark(ys []float64) string {
 	const w, h = 96.0, 24.0
-	s := Series{X: make([]float64, len(ys)), Y: ys}
+	s := Series{X: make([]float64, len(ys)), Y: scaled(ys, 1, false)}
 	for i := range ys {
 		s.X[i] = float64(i)
 	}

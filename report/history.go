@@ -293,15 +293,6 @@ func Cell(e train.Evaluation) string {
 	return retrieval + ", " + bank
 }
 
-// PanelOf is a panel of the run by name.
-func (h *History) PanelOf(name string) (store.Panel, bool) {
-	i := slices.IndexFunc(h.Manifest.Panels, func(p store.Panel) bool { return p.Name == name })
-	if i < 0 {
-		return store.Panel{}, false
-	}
-	return h.Manifest.Panels[i], true
-}
-
 // seedOf is the seed of what is drawn for a page about a run.
 func seedOf(hs ...*History) episode.Seed {
 	s := episode.Seed(0)

@@ -1,10 +1,8 @@
 package web
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -88,17 +86,11 @@ func (s *Server) home(r *http.Request) (view, error) {
 	return view{page: "home", Title: "Runs", Body: rows}, nil
 }
 
-// setting is a key of the config with its value in each run.
-type setting struct {
-	Key    string
-	Values []string
-}
-
 type comparison struct {
 	Runs     []*runView
 	Others   []string // runs that could be compared, too
 	Charts   []plot.Chart
-	Settings []setting // those that differ
+	Settings []report.Setting // those that differ
 	Tests    []pairOfRuns
 }
 
@@ -130,7 +122,7 @@ func (s *Server) compare(r *http.Request) (view, error) {
 	if len(hs) > 0 {
 		c.Charts = report.Overlay(hs)
 		var err error
-		if c.Settings, err = differences(hs); err != nil {
+		if c.Settings, err = report.Differences(hs); err != nil {
 			return view{}, err
 		}
 		for i := 1; i < len(hs); i++ {
@@ -140,48 +132,6 @@ func (s *Server) compare(r *http.Request) (view, error) {
 		}
 	}
 	return view{page: "compare", Title: "Compare runs", Body: c}, nil
-}
-
-// differences lists the settings in which runs differ.
-func differences(hs []*report.History) ([]setting, error) {
-	all := map[string][]string{}
-	for i, h := range hs {
-		var config any
-		if err := json.Unmarshal(h.Manifest.Config, &config); err != nil {
-			return nil, fmt.Errorf("settings of %s: %w", h.Name, err)
-		}
-		flat := map[string]string{}
-		flatten("", config, flat)
-		for k, v := range flat {
-			if all[k] == nil {
-				all[k] = make([]string, len(hs))
-			}
-			all[k][i] = v
-		}
-	}
-	var out []setting
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		if slices.ContainsFunc(all[k], func(v string) bool { return v != all[k][0] }) {
-			out = append(out, setting{k, all[k]})
-		}
-	}
-	return out, nil
-}
-
-// flatten names every leaf of a JSON value.
-func flatten(prefix string, v any, to map[string]string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			flatten(strings.TrimPrefix(prefix+"."+k, "."), x, to)
-		}
-	default:
-		b, err := json.Marshal(v)
-		if err != nil {
-			panic(err) // it was JSON a moment ago
-		}
-		to[prefix] = string(b)
-	}
 }
 
 type overviewBody struct {

@@ -82,7 +82,7 @@ func (s *Server) bank(r *http.Request) (view, error) {
 			name = "archive"
 		}
 		for _, c := range slices.Backward(v.Commits) {
-			if touches(v.History, c, x.ID) {
+			if v.Touches(c, x.ID) {
 				card.Commits = append(card.Commits, c)
 			}
 		}
@@ -97,14 +97,6 @@ func (s *Server) bank(r *http.Request) (view, error) {
 		b.Timeline = append(b.Timeline, moment{c, changes(before, c.Commit.Bank), c.Hash == v.Head, c.Hash == hash})
 	}
 	return view{page: "bank", Title: "Bank", Run: v, Tab: "bank", Body: b}, nil
-}
-
-// touches tells whether a commit made or changed a skill.
-func touches(h *report.History, c store.Entry, id string) bool {
-	before, _ := h.Bank(c.Parent)
-	old, was := before.Skill(id)
-	now, is := c.Commit.Bank.Skill(id)
-	return was != is || old != now
 }
 
 // editRow is an edit with its fate.

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"skillmaster/plot"
 	"skillmaster/report"
 	"skillmaster/store"
 )
@@ -72,14 +73,18 @@ func (s *Server) load() {
 		panic(err)
 	}
 	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	add := func(name string, body []byte) {
+		sum := sha256.Sum256(body)
+		s.static[name] = asset{body, kinds[path.Ext(name)], hex.EncodeToString(sum[:8])}
+	}
 	for _, e := range statics {
 		body, err := files.ReadFile("static/" + e.Name())
 		if err != nil {
 			panic(err)
 		}
-		sum := sha256.Sum256(body)
-		s.static[e.Name()] = asset{body, kinds[path.Ext(e.Name())], hex.EncodeToString(sum[:8])}
+		add(e.Name(), body)
 	}
+	add("plot.css", []byte(plot.Style))
 	for _, n := range names {
 		base := path.Base(n)
 		if base == "layout.html" {

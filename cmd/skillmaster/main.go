@@ -20,7 +20,7 @@ const version = "0.1.0"
 const (
 	exitDone        = 0   // it did what it says
 	exitFailed      = 1   // it failed, or what it compared differs
-	exitUsage       = 2   // the command line cannot be, or the command is not built yet
+	exitUsage       = 2   // the command line cannot be
 	exitInterrupted = 130 // Ctrl-C
 )
 
@@ -28,7 +28,7 @@ const description = `Trains a language-model agent that writes its own skills: i
 skill bank, measures every edit on related tasks, and learns to act and to review at once.
 
 Results go to stdout, progress to stderr. Exit codes: 0 it did what it says; 1 it failed, or what it compared differs;
-2 the command line cannot be, or the command is not built yet; 130 stopped with Ctrl-C.`
+2 the command line cannot be; 130 stopped with Ctrl-C.`
 
 // commands is the command line.
 type commands struct {
@@ -40,7 +40,7 @@ type commands struct {
 	Model  modelCmd  `cmd:"" help:"Look at models, and write a run's policy for other programs."`
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
-	Report reportCmd `cmd:"" help:"Tables and plots of runs (not built yet)."`
+	Report reportCmd `cmd:"" help:"Say what runs came to: scores with intervals, paired tests, plots."`
 	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world to others."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`
@@ -124,11 +124,6 @@ func usage(err error) error {
 	return usageError{err}
 }
 
-// notBuilt is the answer of a command that a later version brings.
-func notBuilt(command, brings string) error {
-	return usage(fmt.Errorf("%s is not built yet: it will %s", command, brings))
-}
-
 // dataFolder is where the real games are looked for.
 func dataFolder() string {
 	if d := os.Getenv("SKILLMASTER_DATA"); d != "" {
@@ -145,17 +140,4 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-type reportCmd struct {
-	Run []string `help:"Run directories." placeholder:"DIR"`
-}
-
-// Help is shown under --help.
-func (reportCmd) Help() string {
-	return "Not built yet.\n\nExample:\n  skillmaster report --run runs/first"
-}
-
-func (reportCmd) Execute(context.Context, io.Writer, io.Writer) error {
-	return notBuilt("report", "print one or several runs as tables with intervals and plots, as HTML and Markdown")
 }

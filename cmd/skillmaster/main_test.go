@@ -15,7 +15,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, c := range []string{
-		"train", "eval", "play", "replay", "report", "serve", "bench env", "bench engine", "bench probe", "data get", "data import", "data list", "data verify", "data pack",
+		"train", "eval", "play", "replay", "report", "report compare", "serve", "bench env", "bench engine", "bench probe", "data get", "data import", "data list", "data verify", "data pack",
 		"model info", "model export", "model merge", "bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank edit", "bank export", "bank import", "bank salvage",
 	} {
 		out, _ := must(t, 0, append(strings.Fields(c), "--help")...)
@@ -25,14 +25,6 @@ func TestHelp(t *testing.T) {
 	}
 	if out, _ := must(t, 0, "--version"); !strings.Contains(out, version) {
 		t.Errorf("--version prints %q", out)
-	}
-}
-
-func TestNotBuiltYet(t *testing.T) {
-	for _, args := range [][]string{{"report"}} {
-		if _, errs := must(t, 2, args...); !strings.Contains(errs, "not built yet: it will") {
-			t.Errorf("%q is answered with %q", args, errs)
-		}
 	}
 }
 

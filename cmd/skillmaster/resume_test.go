@@ -170,7 +170,7 @@ func TestBadInput(t *testing.T) {
 		"foreign directory":  {[]string{"train", "--run", set, "--resume"}, 1, "run.db"},
 		"eval of no run":     {[]string{"eval", "--run", filepath.Join(dir, "none")}, 1, "no run"},
 		"unknown command":    {[]string{"trane"}, 2, "trane"},
-		"not built yet":      {[]string{"report"}, 2, "not built yet"},
+		"serve to all":       {[]string{"serve", "--listen", "0.0.0.0:0"}, 2, "SSH"},
 		"run over a run":     {[]string{"train", "--run", foreign}, 1, "run.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
