@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python results-method integration openenv-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python arm64 results-method integration openenv-python
 
 check: format vet lint test
 
@@ -84,3 +84,9 @@ integration: openenv-python
 # Stock OpenEnv clients play our worlds, and we play the stock example on the stock server.
 openenv-python: build
 	env/openenv/testdata/python/integration.sh bin/skillmaster bin/python $(SKILLMASTER_DATA) $(GAMES)
+
+# Plain Go, as arm64 and all but amd64 run it, under qemu-user (Debian: qemu-user). Some twenty times slower than amd64.
+arm64:
+	GOARCH=arm64 CGO_ENABLED=0 go test -timeout 60m -exec qemu-aarch64 ./policy/transformer/... ./chat
+	GOARCH=arm64 CGO_ENABLED=0 go build -o bin/skillmaster-arm64 ./cmd/skillmaster
+	qemu-aarch64 bin/skillmaster-arm64 play --help >/dev/null

@@ -63,6 +63,7 @@ const (
 	maxSize       = 1 << 22 // of one dimension
 	maxLayers     = 1 << 10
 	maxParameters = 1 << 31
+	maxAngles     = 1 << 27 // of rotary positions: a gigabyte of tables
 )
 
 // Complete returns c with its optional sizes filled in.
@@ -125,6 +126,9 @@ func (c Config) Validate() error {
 	}
 	if !(c.NormEps > 0 && c.NormEps < 1) {
 		fault("norm_eps is %v, it must be between 0 and 1", c.NormEps)
+	}
+	if n := float64(c.Context) * float64(c.HeadDim); len(faults) == 0 && n > maxAngles {
+		fault("context %d times head_dim %d is %.3g angles, at most %d are possible (ask for a shorter context)", c.Context, c.HeadDim, n, maxAngles)
 	}
 	if n := c.parameters(); len(faults) == 0 && n > maxParameters {
 		fault("it would have %.3g parameters, at most %d are possible", n, maxParameters)

@@ -378,12 +378,11 @@ func (m *Model) readAdapter(ctx context.Context, dir string) (err error) {
 		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
 	}
 	y := newAdapterLayout(m.config, c.Complete())
-	values := make([]float32, y.size)
-	stores := y.stores(adapterPrefix, values)
-	if err := checkEntries(entries, stores); err != nil {
+	if err := checkEntries(entries, y.stores(adapterPrefix, nil)); err != nil {
 		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
 	}
-	if err := readTensors(ctx, f, entries, stores); err != nil {
+	values := make([]float32, y.size)
+	if err := readTensors(ctx, f, entries, y.stores(adapterPrefix, values)); err != nil {
 		return fmt.Errorf("%s: %w", adapterWeightsFile, err)
 	}
 	if err := m.Adapt(c, 0); err != nil {

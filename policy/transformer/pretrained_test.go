@@ -3,6 +3,7 @@ package transformer
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -175,7 +176,31 @@ func TestAdapterRefuses(t *testing.T) {
 }
 
 func TestPretrainedRefuses(t *testing.T) {
-	set := func(key string, value any) func(dir string) error { return setting(configFile, key, value) }
+	set := func(key string, value any, more ...any) func(dir string) error {
+		return func(dir string) error {
+			err := setting(configFile, key, value)(dir)
+			for ; len(more) > 0; more = more[2:] {
+				err = errors.Join(err, setting(configFile, more[0].(string), more[1])(dir))
+			}
+			return err
+		}
+	}
+	const last = "model-00002-of-00002.safetensors"
+	spoiled := func(name string, change func([]byte) []byte) func(dir string) error {
+		return func(dir string) error {
+			b, err := os.ReadFile(filepath.Join(dir, last))
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, name), change(b), 0o600)
+		}
+	}
+	longer := spoiled(last, func(b []byte) []byte { return append(b, 0) })
+	notANumber := spoiled(last, func(b []byte) []byte { return append(b[:len(b)-4], 0, 0, 0xc0, 0x7f) })
+	twice := func(dir string) error {
+		same := func(b []byte) []byte { return b }
+		return errors.Join(spoiled("again.safetensors", same)(dir), addShard(dir, "again.safetensors"))
+	}
 	write := func(name, text string) func(dir string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
 	}
@@ -194,6 +219,14 @@ func TestPretrainedRefuses(t *testing.T) {
 		`"model.layers.2.`:            set("num_hidden_layers", 3),
 		"does not belong":             set("num_hidden_layers", 1),
 		"vocab is 0":                  set("vocab_size", 0),
+		"layers is 1000000000":        set("num_hidden_layers", 1_000_000_000),
+		"vocab is 4000000000000":      set("vocab_size", 4_000_000_000_000),
+		"cannot unmarshal number 1e":  set("hidden_size", 1e300),
+		"angles":                      set("max_position_embeddings", 1<<22, "head_dim", 1<<10),
+		"parameters":                  set("hidden_size", 1<<20, "num_attention_heads", 1<<10, "num_key_value_heads", 1<<10, "intermediate_size", 1<<20),
+		"in another file already":     twice,
+		"complete?":                   longer,
+		"it holds NaN":                notANumber,
 		"config.json: unexpected end": write(configFile, "{"),
 		"no such file":                func(dir string) error { return os.Remove(filepath.Join(dir, "model-00002-of-00002.safetensors")) },
 		"not a file beside it":        write(indexFile, `{"weight_map": {"a": "../x.safetensors"}}`),
@@ -211,6 +244,23 @@ func TestPretrainedRefuses(t *testing.T) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
+}
+
+// addShard lists one more file in the index of a model.
+func addShard(dir, file string) error {
+	var index struct {
+		Files map[string]string `json:"weight_map"`
+	}
+	path := filepath.Join(dir, indexFile)
+	if err := readJSON(path, &index); err != nil {
+		return err
+	}
+	index.Files["more"] = file
+	b, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }
 
 // TestPretrainedCut: a file that ends early anywhere is an error, never a model.
@@ -280,4 +330,42 @@ func FuzzReadEntries(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzReadPretrained: whatever a directory holds, reading it ends with an error, or with a model that can be asked.
+func FuzzReadPretrained(f *testing.F) {
+	for _, name := range []string{"smollm", "qwen2", "qwen3"} {
+		config, err := os.ReadFile(filepath.Join(pretrainedModels, name, configFile))
+		if err != nil {
+			f.Fatal(err)
+		}
+		weights, err := os.ReadFile(filepath.Join(pretrainedModels, name, weightsFile))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(config, weights)
+	}
+	f.Add([]byte(`{"model_type":"llama","hidden_act":"silu","num_hidden_layers":1e9}`), []byte{})
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, config, weights []byte) {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, configFile), config, 0o600), replace(filepath.Join(dir, weightsFile), weights)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ReadPretrained(t.Context(), dir, PretrainedOptions{Context: 8})
+		if err != nil {
+			return
+		}
+		s := m.Sampler(SamplerOptions{Workers: 1})
+		if _, err := s.Score(t.Context(), [][]int32{{0, 0, 0}}); err != nil && !strings.Contains(err.Error(), "log-probability") {
+			t.Error(err)
+		}
+	})
+}
+
+// replace writes a file in the place of one that may be mapped.
+func replace(path string, b []byte) error {
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
