@@ -76,7 +76,7 @@ func (c *bankExportCmd) folders(b skill.Bank, all []skill.Folder, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(beside)
+	defer func() { _ = os.RemoveAll(beside) }() // what is left after a rename is nothing
 	for _, f := range all {
 		dir := filepath.Join(beside, f.Name)
 		if err := os.Mkdir(dir, 0o755); err != nil {

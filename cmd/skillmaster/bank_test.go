@@ -168,7 +168,7 @@ func TestManyProcessesEditOneBank(t *testing.T) {
 		for i := range each {
 			e := skill.Edit{
 				Op: skill.Propose, Category: fmt.Sprintf("shelf%d", p), Title: fmt.Sprintf("Title p%d i%d", p, i),
-				Principle: fmt.Sprintf("Advice p%d of i%d and q%d.", p, i, p*each+i), Reason: fmt.Sprintf("edit %d ", p*each+i) + strings.Repeat("x", 10<<(i%14)),
+				Principle: fmt.Sprintf("Advice p%d of i%d and q%d.", p, i, p*each+i), Reason: fmt.Sprintf("edit %d ", p*each+i) + strings.Repeat("x", min(10<<(i%15), 100<<10)),
 			}
 			if err := json.NewEncoder(&edits).Encode(e); err != nil {
 				t.Fatal(err)

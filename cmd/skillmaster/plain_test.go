@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,13 +25,18 @@ func TestPlain(t *testing.T) {
 }
 
 // Cut anywhere, text comes out as it does whole, and JSON stays the JSON it was.
-func FuzzPlainWriter(f *testing.F) {
-	for _, s := range []string{"a", "\x1b[31m", "é\u202e\U000e0041", "\xff\xc3", "\u009b"} {
-		f.Add(s, 1)
-	}
-	f.Fuzz(func(t *testing.T, s string, at int) {
+func TestPlainWriter(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	pieces := []string{"a", "é", "好", "\U0001f600", "\u200d", "\x1b[31m", "\u009b", "\u202e", "\U000e0041", "\r", "\n", "\t", "\x07", "\x7f", "\ufffd", "\u2028", "\xff", "\xc3", "\xf0\x9f"}
+	for range 5000 {
+		var text strings.Builder
+		for range r.IntN(8) {
+			text.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		s := text.String()
+		at := r.IntN(len(s) + 1)
 		var whole, cut strings.Builder
-		for w, parts := range map[*strings.Builder][]string{&whole: {s}, &cut: {s[:min(len(s), max(0, at))], s[min(len(s), max(0, at)):]}} {
+		for w, parts := range map[*strings.Builder][]string{&whole: {s}, &cut: {s[:at], s[at:]}} {
 			p := plainWriter{w: w}
 			for _, part := range parts {
 				if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
@@ -39,13 +45,13 @@ func FuzzPlainWriter(f *testing.F) {
 			}
 		}
 		if whole.String() != cut.String() {
-			t.Errorf("%q gives %q whole and %q in pieces", s, whole.String(), cut.String())
+			t.Errorf("%q gives %q whole and %q cut at %d", s, whole.String(), cut.String(), at)
 		}
 		if strings.ContainsAny(whole.String(), "\x1b\r\x07\x7f\u009b\u202e") || !utf8.ValidString(whole.String()) {
 			t.Errorf("%q passes as %q", s, whole.String())
 		}
 		if !utf8.ValidString(s) {
-			return
+			continue
 		}
 		before, err := json.Marshal(s)
 		if err != nil {
@@ -55,7 +61,7 @@ func FuzzPlainWriter(f *testing.F) {
 		if err := json.Unmarshal([]byte(plain(string(before))), &after); err != nil || after != s {
 			t.Errorf("%q as JSON comes out as %q (%v)", s, after, err)
 		}
-	})
+	}
 }
 
 // hostile are texts that must reach neither a prompt nor a terminal as they are.
@@ -69,8 +75,10 @@ func TestHostileText(t *testing.T) {
 	dir, banks := bankRun(t)
 	for i, bad := range hostile {
 		for _, e := range []skill.Edit{
-			{Op: skill.Propose, Category: "c", Title: bad, Principle: "Be quick."}, {Op: skill.Propose, Category: "c", Title: "T", Principle: bad},
-			{Op: skill.Propose, Category: "c", Title: "T", Principle: "Be quick.", When: bad}, {Op: skill.Propose, Category: bad, Title: "T", Principle: "Be quick."},
+			{Op: skill.Propose, Category: "c", Title: bad, Principle: "Be quick."},
+			{Op: skill.Propose, Category: "c", Title: "T", Principle: bad},
+			{Op: skill.Propose, Category: "c", Title: "T", Principle: "Be quick.", When: bad},
+			{Op: skill.Propose, Category: bad, Title: "T", Principle: "Be quick."},
 			{Op: skill.Update, ID: "dyn_001", Title: bad, Principle: "Be quick."},
 		} {
 			after, o := banks[2].Apply(e, skill.Permission{Shown: banks[2].IDs()})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -154,5 +155,57 @@ func TestFrozen(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Skills are retrieved by the vectors of a server, in training and in evaluation; a run says what it lacks for that.
+func TestRetrievalByEmbeddingServer(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Model string
+			Input []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/v1/embeddings" || q.Model != "e" {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		asked.Add(int64(len(q.Input)))
+		var data []string
+		for i, text := range q.Input {
+			data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[1,%d,%d]}`, i, strings.Count(text, "a"), len(text)%7))
+		}
+		fmt.Fprintf(w, `{"model":"e","data":[%s],"usage":{"prompt_tokens":1,"total_tokens":1}}`, strings.Join(data, ","))
+	}))
+	t.Cleanup(s.Close)
+	bank := filepath.Join(t.TempDir(), "bank.json")
+	if err := os.WriteFile(bank, []byte(`{"general_skills":[{"skill_id":"g1","title":"Look","principle":"Look around before all else."},{"skill_id":"g2","title":"Count","principle":"Count what was put away."}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := inference(t, func(system, last string) string {
+		if strings.Contains(last, "Review.") {
+			return skill.FormatCall(skill.Edit{Op: skill.Keep, Reason: "covered"})
+		}
+		if strings.Contains(last, "Your task") && !strings.Contains(system, "[g1]") && !strings.Contains(system, "[g2]") {
+			t.Errorf("no skill in %q", system)
+		}
+		return "<think>Somewhere.</think><action>look</action>"
+	})
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{
+		"train", "--run", dir, "--preset", "server", "--set", "server.url=" + url, "--set", "server.model=m", "--set", smallWorld, "--bank", bank,
+		"--iterations", "1", "--set", "train.tasks=2", "--set", "train.group=2", "--set", "train.rollout.max_skills=1", "--set", "train.rollout.retrieve_by=embedding", "--set", "train.retire.dropout=0",
+	}
+	if _, errs := must(t, 2, args...); !strings.Contains(errs, "embeddings.url") {
+		t.Errorf("without a server of vectors: %q", errs)
+	}
+	must(t, 0, append(args, "--set", "embeddings.url="+s.URL, "--set", "embeddings.model=e")...)
+	if asked.Load() == 0 {
+		t.Error("nobody asked for vectors")
+	}
+	before := asked.Load()
+	out, _ := must(t, 0, "eval", "--run", dir, "--panel", "report")
+	if asked.Load() == before || !strings.Contains(out, "skills shown") {
+		t.Errorf("eval asked for %d vectors and printed\n%s", asked.Load()-before, out)
 	}
 }
