@@ -34,8 +34,23 @@ type Played struct {
 	Retried, Cut int                  // episodes begun anew; cut off
 }
 
-// Losses are the errors of all that was lost.
-func (p Played) Losses() error { return errors.Join(p.Lost...) }
+// Losses is an error that counts what was lost and says why the first was; nil if nothing was.
+func (p Played) Losses() error {
+	var first error
+	n := 0
+	for _, err := range p.Lost {
+		if err == nil {
+			continue
+		}
+		if n++; first == nil {
+			first = err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d episodes were lost, the first: %w", n, len(p.Lost), first)
+}
 
 // Play calls play for 0…n−1 with the number of the try, from 0, and a context that ends when the episode is cut off. An
 // episode that breaks (see Broke) is begun again, and lost if it breaks at every try: there is no trajectory of it, and so

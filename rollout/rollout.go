@@ -193,8 +193,11 @@ type playing struct {
 
 func (p *Player) begin(ctx context.Context, s Start) (*playing, error) {
 	world, first, err := p.Suite.Open(ctx, s.Task, s.Seed.Derive("world"))
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err() // the world did not break
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open task %s: %w", s.Task.ID, err)
+		return nil, fmt.Errorf("open task %s: %w: %w", s.Task.ID, ErrWorld, err)
 	}
 	guide := p.Suite.Guide()
 	if s.Horizon > 0 {

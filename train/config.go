@@ -20,6 +20,7 @@ type Config struct {
 
 	Warm    WarmConfig       `json:"warm"`
 	Rollout rollout.Config   `json:"rollout"`
+	Crowd   CrowdConfig      `json:"crowd"`
 	Probe   probe.Config     `json:"probe"`
 	Gate    probe.GateConfig `json:"gate"`
 	Retire  probe.Retirement `json:"retire"`
@@ -36,6 +37,49 @@ type Config struct {
 
 	// EvaluateTemperature is the sampling temperature of evaluations.
 	EvaluateTemperature float64 `json:"evaluate_temperature"`
+}
+
+// AtOnce is how many episodes are played together if nothing else is said: enough to keep the engine's batches full.
+const AtOnce = 96
+
+// CrowdConfig says how many episodes are played at once, and what becomes of those that are lost. Zero fields stand for
+// defaults. Nothing of it changes what an episode comes to.
+type CrowdConfig struct {
+	Episodes int `json:"episodes"` // most at once; 0: 96
+	Tokens   int `json:"tokens"`   // most ids in flight to the policy, prompts and what may come; 0: no limit
+	Tries    int `json:"tries"`    // most times an episode is begun, where its world or its policy breaks; 0: 2
+	// Lost is the largest share of an iteration's groups that may be left out because an episode was lost; beyond it the
+	// run stops. 0: a half.
+	Lost float64 `json:"lost"`
+	// As soon as CutShare of the episodes have ended, no other may take longer than CutFactor times the longest of those.
+	// What is cut depends on the clock: such a run cannot be repeated. 0: nobody is cut.
+	CutShare  float64 `json:"cut_share"`
+	CutFactor float64 `json:"cut_factor"`
+}
+
+func (c CrowdConfig) complete() CrowdConfig {
+	if c.Episodes == 0 {
+		c.Episodes = AtOnce
+	}
+	if c.Tries == 0 {
+		c.Tries = 2
+	}
+	if c.Lost == 0 {
+		c.Lost = 0.5
+	}
+	return c
+}
+
+func (c CrowdConfig) validate() error {
+	switch {
+	case c.Episodes < 0 || c.Tokens < 0 || c.Tries < 0:
+		return errors.New("crowd.episodes, crowd.tokens and crowd.tries cannot be negative")
+	case !(c.Lost >= 0 && c.Lost <= 1) || !(c.CutShare >= 0 && c.CutShare <= 1):
+		return errors.New("crowd.lost and crowd.cut_share are shares between 0 and 1")
+	case c.CutShare > 0 && !(c.CutFactor >= 1):
+		return fmt.Errorf("crowd.cut_factor is %v, with crowd.cut_share it is at least 1", c.CutFactor)
+	}
+	return nil
 }
 
 // TeacherConfig says when somebody else proposes skills, as in SkillRL: an outside model that is shown what failed. Its
@@ -137,7 +181,7 @@ func (c Config) Validate() error {
 	case c.Evaluate < 0 || c.EvaluateTemperature < 0:
 		return errors.New("evaluate and evaluate_temperature cannot be negative")
 	}
-	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Probe.Validate(), c.Gate.Validate(), c.Retire.Validate(), c.Teacher.validate(), c.Prices.Validate()} {
+	for _, err := range []error{c.Warm.validate(), c.Learn.validate(), c.Rollout.Validate(), c.Crowd.validate(), c.Probe.Validate(), c.Gate.Validate(), c.Retire.Validate(), c.Teacher.validate(), c.Prices.Validate()} {
 		if err != nil {
 			return err
 		}

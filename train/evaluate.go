@@ -14,14 +14,18 @@ import (
 // Evaluate plays every task of a panel once under a frozen bank, at most workers at once. Results depend on the panel,
 // the bank, the policy and the seed alone.
 func Evaluate(ctx context.Context, p *rollout.Player, panel episode.Panel, bank skill.Bank, s episode.Seed, workers int) (Evaluation, error) {
-	ts, err := rollout.All(ctx, len(panel.Tasks), workers, func(ctx context.Context, i int) (episode.Trajectory, error) {
+	const tries = 3 // of an episode that breaks; each comes to the same
+	played, err := rollout.Crowd{Episodes: workers, Tries: tries}.Play(ctx, len(panel.Tasks), func(ctx context.Context, i, _ int) (episode.Trajectory, error) {
 		t := panel.Tasks[i]
 		return p.Play(ctx, rollout.Start{Task: t, Bank: bank, Seed: s.Derive("evaluate " + t.ID)})
 	})
+	if err == nil {
+		err = played.Losses() // a score of what is left would be another panel's
+	}
 	if err != nil {
 		return Evaluation{}, fmt.Errorf("evaluate panel %s: %w", panel.Name, err)
 	}
-	return evaluation(p, panel, bank, s, ts, false), nil
+	return evaluation(p, panel, bank, s, played.Trajectories, false), nil
 }
 
 // EvaluateOnline plays the panel's tasks one after another; each review's edit is in force from the next task on. It

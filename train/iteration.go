@@ -76,8 +76,8 @@ func (t *Trainer) iterate(ctx context.Context, s *state) error {
 	return t.keep(ctx, s, r)
 }
 
-// rollouts plays the iteration's groups. An episode whose world or policy breaks is played once more, under another seed;
-// if it breaks again, its group is left out and counted.
+// rollouts plays the iteration's groups. An episode that breaks is begun again under another seed; the group of one that is
+// lost is left out whole and counted, and the run stops if too many are.
 func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, seed episode.Seed, m map[string]float64) ([]episode.Group, error) {
 	play := p.Play
 	if t.Config.Review {
@@ -92,38 +92,37 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 		}
 		groups[i] = episode.Group{Task: task}
 	}
-	broken := make([]error, n*g)
-	attempt := func(ctx context.Context, i int, again uint64) (episode.Trajectory, error) {
-		es := seed.Derive("episode", uint64(i/g), uint64(i%g), again)
+	crowd := t.Config.Crowd.complete()
+	played, err := t.crowd(crowd).Play(ctx, n*g, func(ctx context.Context, i, try int) (episode.Trajectory, error) {
+		es := seed.Derive("episode", uint64(i/g), uint64(i%g), uint64(try))
 		return play(ctx, rollout.Start{Task: groups[i/g].Task, Bank: s.Bank, Seed: es, Withhold: t.withhold(es)})
-	}
-	ts, err := rollout.All(ctx, n*g, t.Workers, func(ctx context.Context, i int) (episode.Trajectory, error) {
-		tr, err := attempt(ctx, i, 0)
-		if rollout.Broke(err) {
-			if tr, err = attempt(ctx, i, 1); rollout.Broke(err) {
-				broken[i] = err
-				return tr, nil
-			}
-		}
-		return tr, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var whole []episode.Group
 	for i, group := range groups {
-		if err := errors.Join(broken[i*g : (i+1)*g]...); err != nil {
-			t.Log.WarnContext(ctx, "group left out: its world or its policy broke twice", "task", group.Task.ID, "error", err)
+		if err := errors.Join(played.Lost[i*g : (i+1)*g]...); err != nil {
+			t.Log.WarnContext(ctx, "group left out: an episode was lost", "task", group.Task.ID, "error", err)
 			continue
 		}
-		group.Trajectories = ts[i*g : (i+1)*g]
+		group.Trajectories = played.Trajectories[i*g : (i+1)*g]
 		whole = append(whole, group)
 	}
-	m["rollout/groups_dropped"] = float64(n - len(whole))
-	if len(whole) == 0 {
-		return nil, fmt.Errorf("every group was left out: %w", errors.Join(broken...))
+	dropped := n - len(whole)
+	m["rollout/groups_dropped"] = float64(dropped)
+	m["rollout/retried"] = float64(played.Retried)
+	m["rollout/cut"] = float64(played.Cut)
+	if len(whole) == 0 || float64(dropped) > crowd.Lost*float64(n) {
+		return nil, fmt.Errorf("%d of %d groups were left out, where crowd.lost (%g) allows that share and one has to be left: mend the world or the policy's server, then --resume: %w",
+			dropped, n, crowd.Lost, played.Losses())
 	}
 	return whole, nil
+}
+
+// crowd plays as the settings say.
+func (t *Trainer) crowd(c CrowdConfig) rollout.Crowd {
+	return rollout.Crowd{Episodes: t.Workers, Tries: c.Tries, CutShare: c.CutShare, CutFactor: c.CutFactor, Now: t.Now}
 }
 
 // learn turns the groups into advantages and updates the policy.

@@ -37,7 +37,7 @@ type Trainer struct {
 	Tokenizer *chat.Tokenizer
 	Template  chat.Template
 	Bank      skill.Bank // to start with
-	Workers   int        // most episodes played at once
+	Workers   int        // most episodes played at once; 0: as Config.Crowd says
 	Keeper    Keeper
 	Observers []Observer
 	Progress  func(Progress) // told often, from one goroutine at a time; nil: nobody
@@ -75,6 +75,9 @@ func (t *Trainer) Run(ctx context.Context, from Checkpoint) error {
 	case t.Config.Teacher.Every > 0 && t.Teacher == nil:
 		return errors.New("config: teacher.every asks for a teacher, and there is none")
 	}
+	if t.Workers == 0 {
+		t.Workers = t.Config.Crowd.complete().Episodes
+	}
 	s := &state{Checkpoint: from}
 	defer s.closeSampler()
 	if from.Phase == WarmStart && from.Round == 0 {
@@ -104,7 +107,7 @@ func (t *Trainer) progress(s *state, part string, done, total int) {
 // player is the policy as it is now, with its learner's newest weights.
 func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error) {
 	if t.Learner == nil {
-		return &rollout.Player{Suite: t.Suite, Policy: t.Policy, Config: t.Config.Rollout, Vectors: t.Vectors}, nil
+		return &rollout.Player{Suite: t.Suite, Policy: t.throttled(t.Policy), Config: t.Config.Rollout, Vectors: t.Vectors}, nil
 	}
 	sampler, err := t.Learner.Sampler(ctx)
 	if err != nil {
@@ -113,13 +116,21 @@ func (t *Trainer) player(ctx context.Context, s *state) (*rollout.Player, error)
 	s.closeSampler()
 	s.sampler = sampler
 	return &rollout.Player{
-		Suite: t.Suite, Policy: policy.NewChat(sampler, t.Tokenizer, t.Template), Config: t.Config.Rollout, Vectors: t.Vectors, Count: Counter(t.Tokenizer),
+		Suite: t.Suite, Policy: t.throttled(policy.NewChat(sampler, t.Tokenizer, t.Template)), Config: t.Config.Rollout, Vectors: t.Vectors, Count: Counter(t.Tokenizer),
 	}, nil
 }
 
 // Counter tells how many tokens of a tokenizer a text has.
 func Counter(tok *chat.Tokenizer) func(text string) int {
 	return func(text string) int { return len(tok.Encode(text)) }
+}
+
+// throttled keeps to the limit of ids in flight, if there is one.
+func (t *Trainer) throttled(p policy.Policy) policy.Policy {
+	if most := t.Config.Crowd.Tokens; most > 0 {
+		return policy.NewThrottle(p, most)
+	}
+	return p
 }
 
 // closeSampler frees the caches of the sampler in use, if it has any; nothing is asked of it any more.

@@ -36,7 +36,7 @@ func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, wor
 		workers = runtime.NumCPU()
 	}
 	if cfg.Server.URL != "" {
-		served, err := cfg.Server.open(ctx, nil)
+		served, err := cfg.Server.open(ctx, cfg.Train.Crowd.Episodes, nil)
 		return &engine{served: served}, err
 	}
 	tok, err := tokenizer(ctx, run, cfg, w)

@@ -93,7 +93,7 @@ func (c *evalCmd) play(ctx context.Context, p *rollout.Player, panel episode.Pan
 	if c.Bank == "online" {
 		return train.EvaluateOnline(ctx, p, panel, bank, s)
 	}
-	e, err := train.Evaluate(ctx, p, panel, bank, s, episodesAtOnce)
+	e, err := train.Evaluate(ctx, p, panel, bank, s, train.AtOnce)
 	return e, bank, err
 }
 

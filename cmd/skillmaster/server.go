@@ -34,8 +34,8 @@ func (c serverConfig) validate(name string) error {
 }
 
 // client returns a client of the server.
-func (c serverConfig) client(notice func(text string)) (*openai.Client, error) {
-	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Notice: notice}
+func (c serverConfig) client(parallel int, notice func(text string)) (*openai.Client, error) {
+	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Limits: openai.Limits{Parallel: parallel}, Notice: notice}
 	if c.Key != "" {
 		o.Key = remote.EnvKey(c.Key)
 	}
@@ -51,16 +51,16 @@ func (c runConfig) vectors() (*skill.Vectors, error) {
 	if c.Train.Rollout.RetrieveBy != skill.Embedded {
 		return nil, nil
 	}
-	client, err := c.Embeddings.client(nil)
+	client, err := c.Embeddings.client(0, nil)
 	if err != nil {
 		return nil, err
 	}
 	return skill.NewVectors(client), nil
 }
 
-// open returns the server's policy, after a first reply has come.
-func (c serverConfig) open(ctx context.Context, notice func(text string)) (policy.Policy, error) {
-	client, err := c.client(notice)
+// open returns the server's policy, after a first reply has come. parallel is the most requests at a time; 0: as usual.
+func (c serverConfig) open(ctx context.Context, parallel int, notice func(text string)) (policy.Policy, error) {
+	client, err := c.client(parallel, notice)
 	if err != nil {
 		return nil, err
 	}

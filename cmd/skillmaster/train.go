@@ -54,9 +54,6 @@ Examples:
   skillmaster train --ablation teacher --set teacher.url=https://HOST --set teacher.model=NAME --set teacher.key=TEACHER_KEY`
 }
 
-// episodesAtOnce is how many episodes wait for the sampler together: enough to keep its batches full.
-const episodesAtOnce = 96
-
 func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
 	if err := c.checkResume(); err != nil {
 		return usage(err)
@@ -290,7 +287,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	}
 	var teacher policy.Policy
 	if cfg.Teacher.URL != "" {
-		if teacher, err = cfg.Teacher.open(ctx, nil); err != nil {
+		if teacher, err = cfg.Teacher.open(ctx, 0, nil); err != nil {
 			return nil, from, err
 		}
 	}
@@ -302,7 +299,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	return &train.Trainer{
 		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher, Vectors: vectors,
 		Context: engine.context(), Reference: reference,
-		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank, Workers: episodesAtOnce,
+		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
 		Log: slog.New(slog.NewTextHandler(stderr, nil)), Now: time.Now,
 	}, from, nil
