@@ -2477,36 +2477,40 @@ done:
 	VZEROUPPER
 	RET
 
-// func tileAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, c *float32, ldc int, columns int, accumulate bool)
-// Requires: AVX, FMA3
-TEXT ·tileAVX2(SB), NOSPLIT, $0-73
+// func tileAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, columns int, accumulate bool)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tileAVX2(SB), NOSPLIT, $0-89
 	MOVQ   k+8(FP), AX
 	MOVQ   a+16(FP), CX
 	MOVQ   aColumn+32(FP), DX
 	MOVQ   b+40(FP), BX
-	MOVQ   c+48(FP), SI
-	MOVQ   ldc+56(FP), DI
-	MOVQ   aRow+24(FP), R8
+	MOVQ   next+48(FP), SI
+	MOVQ   step+56(FP), DI
+	MOVQ   c+64(FP), R8
+	MOVQ   ldc+72(FP), R9
+	MOVQ   aRow+24(FP), R10
 	SHLQ   $0x02, DX
-	SHLQ   $0x02, DI
-	SHLQ   $0x02, R8
-	LEAQ   (R8)(R8*2), R9
-	LEAQ   (R8)(R8*4), R10
-	MOVQ   rows+0(FP), R11
-	CMPQ   R11, $0x06
+	SHLQ   $0x02, R9
+	SHLQ   $0x02, R10
+	LEAQ   (R10)(R10*2), R11
+	LEAQ   (R10)(R10*4), R12
+	MOVQ   rows+0(FP), R13
+	CMPQ   R13, $0x06
 	JEQ    rows6
-	CMPQ   R11, $0x05
+	CMPQ   R13, $0x05
 	JEQ    rows5
-	CMPQ   R11, $0x04
+	CMPQ   R13, $0x04
 	JEQ    rows4
-	CMPQ   R11, $0x03
+	CMPQ   R13, $0x03
 	JEQ    rows3
-	CMPQ   R11, $0x02
+	CMPQ   R13, $0x02
 	JEQ    rows2
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
 loop1:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
 	VBROADCASTSS (CX), Y4
@@ -2516,20 +2520,20 @@ loop1:
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop1
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow1
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store1
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store1:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -2538,19 +2542,19 @@ narrow1:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y2
 	VMOVUPS    96(CX)(AX*4), Y3
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow1
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y2, Y4
 	VADDPS     Y4, Y0, Y0
 	VMASKMOVPS 32(AX), Y3, Y4
 	VADDPS     Y4, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow1:
-	VMASKMOVPS Y0, Y2, (SI)
-	VMASKMOVPS Y1, Y3, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y2, (R8)
+	VMASKMOVPS Y1, Y3, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -2561,38 +2565,40 @@ rows2:
 	VXORPS Y3, Y3, Y3
 
 loop2:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y4
 	VMOVUPS      32(BX), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (CX)(R8*1), Y6
+	VBROADCASTSS (CX)(R10*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, CX
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop2
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow2
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store2
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VADDPS       32(AX), Y3, Y3
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store2:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -2601,27 +2607,27 @@ narrow2:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y4
 	VMOVUPS    96(CX)(AX*4), Y5
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow2
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y4, Y6
 	VADDPS     Y6, Y0, Y0
 	VMASKMOVPS 32(AX), Y5, Y6
 	VADDPS     Y6, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y4, Y6
 	VADDPS     Y6, Y2, Y2
 	VMASKMOVPS 32(AX), Y5, Y6
 	VADDPS     Y6, Y3, Y3
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow2:
-	VMASKMOVPS Y0, Y4, (SI)
-	VMASKMOVPS Y1, Y5, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y2, Y4, (SI)
-	VMASKMOVPS Y3, Y5, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y4, (R8)
+	VMASKMOVPS Y1, Y5, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y2, Y4, (R8)
+	VMASKMOVPS Y3, Y5, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -2634,47 +2640,49 @@ rows3:
 	VXORPS Y5, Y5, Y5
 
 loop3:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y6
 	VMOVUPS      32(BX), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (CX)(R8*1), Y8
+	VBROADCASTSS (CX)(R10*1), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (CX)(R8*2), Y8
+	VBROADCASTSS (CX)(R10*2), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, CX
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop3
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow3
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store3
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VADDPS       32(AX), Y3, Y3
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VADDPS       32(AX), Y5, Y5
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store3:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -2683,35 +2691,35 @@ narrow3:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y6
 	VMOVUPS    96(CX)(AX*4), Y7
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow3
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y6, Y8
 	VADDPS     Y8, Y0, Y0
 	VMASKMOVPS 32(AX), Y7, Y8
 	VADDPS     Y8, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y6, Y8
 	VADDPS     Y8, Y2, Y2
 	VMASKMOVPS 32(AX), Y7, Y8
 	VADDPS     Y8, Y3, Y3
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y6, Y8
 	VADDPS     Y8, Y4, Y4
 	VMASKMOVPS 32(AX), Y7, Y8
 	VADDPS     Y8, Y5, Y5
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow3:
-	VMASKMOVPS Y0, Y6, (SI)
-	VMASKMOVPS Y1, Y7, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y2, Y6, (SI)
-	VMASKMOVPS Y3, Y7, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y4, Y6, (SI)
-	VMASKMOVPS Y5, Y7, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y6, (R8)
+	VMASKMOVPS Y1, Y7, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y2, Y6, (R8)
+	VMASKMOVPS Y3, Y7, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y4, Y6, (R8)
+	VMASKMOVPS Y5, Y7, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -2726,56 +2734,58 @@ rows4:
 	VXORPS Y7, Y7, Y7
 
 loop4:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y8
 	VMOVUPS      32(BX), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (CX)(R10*1), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (CX)(R8*2), Y10
+	VBROADCASTSS (CX)(R10*2), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (CX)(R9*1), Y10
+	VBROADCASTSS (CX)(R11*1), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, CX
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop4
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow4
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store4
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VADDPS       32(AX), Y3, Y3
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VADDPS       32(AX), Y5, Y5
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y6, Y6
 	VADDPS       32(AX), Y7, Y7
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store4:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -2784,43 +2794,43 @@ narrow4:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y8
 	VMOVUPS    96(CX)(AX*4), Y9
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow4
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y8, Y10
 	VADDPS     Y10, Y0, Y0
 	VMASKMOVPS 32(AX), Y9, Y10
 	VADDPS     Y10, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y8, Y10
 	VADDPS     Y10, Y2, Y2
 	VMASKMOVPS 32(AX), Y9, Y10
 	VADDPS     Y10, Y3, Y3
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y8, Y10
 	VADDPS     Y10, Y4, Y4
 	VMASKMOVPS 32(AX), Y9, Y10
 	VADDPS     Y10, Y5, Y5
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y8, Y10
 	VADDPS     Y10, Y6, Y6
 	VMASKMOVPS 32(AX), Y9, Y10
 	VADDPS     Y10, Y7, Y7
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow4:
-	VMASKMOVPS Y0, Y8, (SI)
-	VMASKMOVPS Y1, Y9, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y2, Y8, (SI)
-	VMASKMOVPS Y3, Y9, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y4, Y8, (SI)
-	VMASKMOVPS Y5, Y9, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y6, Y8, (SI)
-	VMASKMOVPS Y7, Y9, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y8, (R8)
+	VMASKMOVPS Y1, Y9, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y2, Y8, (R8)
+	VMASKMOVPS Y3, Y9, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y4, Y8, (R8)
+	VMASKMOVPS Y5, Y9, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y6, Y8, (R8)
+	VMASKMOVPS Y7, Y9, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -2837,65 +2847,67 @@ rows5:
 	VXORPS Y9, Y9, Y9
 
 loop5:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y10
 	VMOVUPS      32(BX), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (CX)(R8*1), Y12
+	VBROADCASTSS (CX)(R10*1), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (CX)(R8*2), Y12
+	VBROADCASTSS (CX)(R10*2), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (CX)(R9*1), Y12
+	VBROADCASTSS (CX)(R11*1), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (CX)(R8*4), Y12
+	VBROADCASTSS (CX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, CX
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop5
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow5
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store5
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VADDPS       32(AX), Y3, Y3
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VADDPS       32(AX), Y5, Y5
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y6, Y6
 	VADDPS       32(AX), Y7, Y7
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y8, Y8
 	VADDPS       32(AX), Y9, Y9
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store5:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y8, (SI)
-	VMOVUPS Y9, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -2904,51 +2916,51 @@ narrow5:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y10
 	VMOVUPS    96(CX)(AX*4), Y11
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow5
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y10, Y12
 	VADDPS     Y12, Y0, Y0
 	VMASKMOVPS 32(AX), Y11, Y12
 	VADDPS     Y12, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y10, Y12
 	VADDPS     Y12, Y2, Y2
 	VMASKMOVPS 32(AX), Y11, Y12
 	VADDPS     Y12, Y3, Y3
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y10, Y12
 	VADDPS     Y12, Y4, Y4
 	VMASKMOVPS 32(AX), Y11, Y12
 	VADDPS     Y12, Y5, Y5
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y10, Y12
 	VADDPS     Y12, Y6, Y6
 	VMASKMOVPS 32(AX), Y11, Y12
 	VADDPS     Y12, Y7, Y7
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y10, Y12
 	VADDPS     Y12, Y8, Y8
 	VMASKMOVPS 32(AX), Y11, Y12
 	VADDPS     Y12, Y9, Y9
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow5:
-	VMASKMOVPS Y0, Y10, (SI)
-	VMASKMOVPS Y1, Y11, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y2, Y10, (SI)
-	VMASKMOVPS Y3, Y11, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y4, Y10, (SI)
-	VMASKMOVPS Y5, Y11, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y6, Y10, (SI)
-	VMASKMOVPS Y7, Y11, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y8, Y10, (SI)
-	VMASKMOVPS Y9, Y11, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y10, (R8)
+	VMASKMOVPS Y1, Y11, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y2, Y10, (R8)
+	VMASKMOVPS Y3, Y11, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y4, Y10, (R8)
+	VMASKMOVPS Y5, Y11, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y6, Y10, (R8)
+	VMASKMOVPS Y7, Y11, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y8, Y10, (R8)
+	VMASKMOVPS Y9, Y11, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -2967,74 +2979,76 @@ rows6:
 	VXORPS Y11, Y11, Y11
 
 loop6:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
 	VMOVUPS      (BX), Y12
 	VMOVUPS      32(BX), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (CX)(R10*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
+	VBROADCASTSS (CX)(R10*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (CX)(R11*1), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
+	VBROADCASTSS (CX)(R10*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (CX)(R10*1), Y14
+	VBROADCASTSS (CX)(R12*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, CX
 	ADDQ         $0x00000080, BX
 	DECQ         AX
 	JNZ          loop6
-	MOVQ         columns+64(FP), AX
+	MOVQ         columns+80(FP), AX
 	CMPQ         AX, $0x10
 	JNE          narrow6
-	CMPB         accumulate+72(FP), $0x00
+	CMPB         accumulate+88(FP), $0x00
 	JEQ          store6
-	MOVQ         SI, AX
+	MOVQ         R8, AX
 	VADDPS       (AX), Y0, Y0
 	VADDPS       32(AX), Y1, Y1
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VADDPS       32(AX), Y3, Y3
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VADDPS       32(AX), Y5, Y5
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y6, Y6
 	VADDPS       32(AX), Y7, Y7
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y8, Y8
 	VADDPS       32(AX), Y9, Y9
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y10, Y10
 	VADDPS       32(AX), Y11, Y11
-	ADDQ         DI, AX
+	ADDQ         R9, AX
 
 store6:
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y8, (SI)
-	VMOVUPS Y9, 32(SI)
-	ADDQ    DI, SI
-	VMOVUPS Y10, (SI)
-	VMOVUPS Y11, 32(SI)
-	ADDQ    DI, SI
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y10, (R8)
+	VMOVUPS Y11, 32(R8)
+	ADDQ    R9, R8
 	VZEROUPPER
 	RET
 
@@ -3043,59 +3057,59 @@ narrow6:
 	NEGQ       AX
 	VMOVUPS    64(CX)(AX*4), Y12
 	VMOVUPS    96(CX)(AX*4), Y13
-	CMPB       accumulate+72(FP), $0x00
+	CMPB       accumulate+88(FP), $0x00
 	JEQ        storeNarrow6
-	MOVQ       SI, AX
+	MOVQ       R8, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y1, Y1
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y2, Y2
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y3, Y3
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y4, Y4
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y5, Y5
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y6, Y6
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y7, Y7
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y8, Y8
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y9, Y9
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 	VMASKMOVPS (AX), Y12, Y14
 	VADDPS     Y14, Y10, Y10
 	VMASKMOVPS 32(AX), Y13, Y14
 	VADDPS     Y14, Y11, Y11
-	ADDQ       DI, AX
+	ADDQ       R9, AX
 
 storeNarrow6:
-	VMASKMOVPS Y0, Y12, (SI)
-	VMASKMOVPS Y1, Y13, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y2, Y12, (SI)
-	VMASKMOVPS Y3, Y13, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y4, Y12, (SI)
-	VMASKMOVPS Y5, Y13, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y6, Y12, (SI)
-	VMASKMOVPS Y7, Y13, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y8, Y12, (SI)
-	VMASKMOVPS Y9, Y13, 32(SI)
-	ADDQ       DI, SI
-	VMASKMOVPS Y10, Y12, (SI)
-	VMASKMOVPS Y11, Y13, 32(SI)
-	ADDQ       DI, SI
+	VMASKMOVPS Y0, Y12, (R8)
+	VMASKMOVPS Y1, Y13, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y2, Y12, (R8)
+	VMASKMOVPS Y3, Y13, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y4, Y12, (R8)
+	VMASKMOVPS Y5, Y13, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y6, Y12, (R8)
+	VMASKMOVPS Y7, Y13, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y8, Y12, (R8)
+	VMASKMOVPS Y9, Y13, 32(R8)
+	ADDQ       R9, R8
+	VMASKMOVPS Y10, Y12, (R8)
+	VMASKMOVPS Y11, Y13, 32(R8)
+	ADDQ       R9, R8
 	VZEROUPPER
 	RET
 
@@ -3132,6 +3146,202 @@ DATA edge<>+116(SB)/4, $0x00000000
 DATA edge<>+120(SB)/4, $0x00000000
 DATA edge<>+124(SB)/4, $0x00000000
 GLOBL edge<>(SB), RODATA|NOPTR, $128
+
+// func tileLowAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, accumulate bool)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tileLowAVX2(SB), NOSPLIT, $0-81
+	MOVQ   k+8(FP), AX
+	MOVQ   a+16(FP), CX
+	MOVQ   aColumn+32(FP), DX
+	MOVQ   b+40(FP), BX
+	MOVQ   next+48(FP), SI
+	MOVQ   step+56(FP), DI
+	MOVQ   c+64(FP), R8
+	MOVQ   ldc+72(FP), R9
+	MOVQ   aRow+24(FP), R10
+	SHLQ   $0x02, DX
+	SHLQ   $0x02, R9
+	SHLQ   $0x02, R10
+	MOVQ   rows+0(FP), R11
+	CMPQ   R11, $0x03
+	JEQ    rows3
+	CMPQ   R11, $0x02
+	JEQ    rows2
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loop1:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (CX), Y4
+	VMOVUPS      (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      32(BX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      64(BX), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      96(BX), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         DX, CX
+	ADDQ         $0x00000080, BX
+	DECQ         AX
+	JNZ          loop1
+	CMPB         accumulate+80(FP), $0x00
+	JEQ          store1
+	MOVQ         R8, AX
+	VADDPS       (AX), Y0, Y0
+	VADDPS       32(AX), Y1, Y1
+	VADDPS       64(AX), Y2, Y2
+	VADDPS       96(AX), Y3, Y3
+	ADDQ         R9, AX
+
+store1:
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	ADDQ    R9, R8
+	VZEROUPPER
+	RET
+
+rows2:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+loop2:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (CX), Y8
+	VBROADCASTSS (CX)(R10*1), Y9
+	VMOVUPS      (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      32(BX), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      64(BX), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      96(BX), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         DX, CX
+	ADDQ         $0x00000080, BX
+	DECQ         AX
+	JNZ          loop2
+	CMPB         accumulate+80(FP), $0x00
+	JEQ          store2
+	MOVQ         R8, AX
+	VADDPS       (AX), Y0, Y0
+	VADDPS       32(AX), Y1, Y1
+	VADDPS       64(AX), Y2, Y2
+	VADDPS       96(AX), Y3, Y3
+	ADDQ         R9, AX
+	VADDPS       (AX), Y4, Y4
+	VADDPS       32(AX), Y5, Y5
+	VADDPS       64(AX), Y6, Y6
+	VADDPS       96(AX), Y7, Y7
+	ADDQ         R9, AX
+
+store2:
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	VMOVUPS Y6, 64(R8)
+	VMOVUPS Y7, 96(R8)
+	ADDQ    R9, R8
+	VZEROUPPER
+	RET
+
+rows3:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+loop3:
+	PREFETCHT0   (SI)
+	ADDQ         DI, SI
+	VBROADCASTSS (CX), Y12
+	VBROADCASTSS (CX)(R10*1), Y13
+	VBROADCASTSS (CX)(R10*2), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(BX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(BX), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         DX, CX
+	ADDQ         $0x00000080, BX
+	DECQ         AX
+	JNZ          loop3
+	CMPB         accumulate+80(FP), $0x00
+	JEQ          store3
+	MOVQ         R8, AX
+	VADDPS       (AX), Y0, Y0
+	VADDPS       32(AX), Y1, Y1
+	VADDPS       64(AX), Y2, Y2
+	VADDPS       96(AX), Y3, Y3
+	ADDQ         R9, AX
+	VADDPS       (AX), Y4, Y4
+	VADDPS       32(AX), Y5, Y5
+	VADDPS       64(AX), Y6, Y6
+	VADDPS       96(AX), Y7, Y7
+	ADDQ         R9, AX
+	VADDPS       (AX), Y8, Y8
+	VADDPS       32(AX), Y9, Y9
+	VADDPS       64(AX), Y10, Y10
+	VADDPS       96(AX), Y11, Y11
+	ADDQ         R9, AX
+
+store3:
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	VMOVUPS Y6, 64(R8)
+	VMOVUPS Y7, 96(R8)
+	ADDQ    R9, R8
+	VMOVUPS Y8, (R8)
+	VMOVUPS Y9, 32(R8)
+	VMOVUPS Y10, 64(R8)
+	VMOVUPS Y11, 96(R8)
+	ADDQ    R9, R8
+	VZEROUPPER
+	RET
 
 // func peakAVX2(iterations int) int
 // Requires: AVX, FMA3

@@ -87,10 +87,16 @@ func rotaryAVX512(lo []float32, hi []float32, cos []float32, sin []float32, sign
 //go:noescape
 func adamWAVX512(p []float32, m []float32, v []float32, g []float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, step float32, unbias float32, epsilon float32, keep float32)
 
-// tileAVX2 computes 1 to 6 rows of C and 1 to 16 columns from rows of a panel.
+// tileAVX2 computes 1 to 6 rows of C and 1 to 16 columns from rows of a panel. It fetches the line of next, which it moves
+// by step bytes with each k.
 //
 //go:noescape
-func tileAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, c *float32, ldc int, columns int, accumulate bool)
+func tileAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, columns int, accumulate bool)
+
+// tileLowAVX2 computes 1 to 3 rows of C and 32 columns as tileAVX2 does: with so few, 16 would wait for each other.
+//
+//go:noescape
+func tileLowAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, accumulate bool)
 
 // peakAVX2 runs independent multiply-adds and returns how many operations that were.
 func peakAVX2(iterations int) int

@@ -11,18 +11,26 @@ import (
 
 const panelBytes = 32 * 4
 
-// tile writes the inner kernel of a matrix product: up to 14 rows by 32 columns with AVX-512, up to 6 by 16 with AVX2.
-// The sums stay in registers over all of k; A is read where it lies, one element of every row at a time.
+// tile writes the inner kernels of a matrix product: up to 14 rows by 32 columns with AVX-512, up to 6 by 16 or 3 by 32 with
+// AVX2. The sums stay in registers over all of k; A is read where it lies, one element of every row at a time.
 func tile(s set) {
-	rows := 14
-	if !s.wide() {
-		rows = 6
+	if s.wide() {
+		tileOf(s, "tile", 14, 2, "func(rows, k int, a *float32, aRow, aColumn int, b, c *float32, ldc, columns int, accumulate bool)")
+		Doc("tileAVX512 computes 1 to 14 rows of C and 1 to 32 columns from rows of a panel.")
+		return
 	}
-	TEXT("tile"+s.suffix, attr.NOSPLIT,
-		"func(rows, k int, a *float32, aRow, aColumn int, b, c *float32, ldc, columns int, accumulate bool)")
-	Doc(fmt.Sprintf("tile%s computes 1 to %d rows of C and 1 to %d columns from rows of a panel.", s.suffix, rows, 2*s.bytes()/4))
+	tileOf(s, "tile", 6, 2, "func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc, columns int, accumulate bool)")
+	Doc("tileAVX2 computes 1 to 6 rows of C and 1 to 16 columns from rows of a panel. It fetches the line of next, which it moves",
+		"by step bytes with each k.")
+	tileOf(s, "tileLow", 3, 4, "func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc int, accumulate bool)")
+	Doc("tileLowAVX2 computes 1 to 3 rows of C and 32 columns as tileAVX2 does: with so few, 16 would wait for each other.")
+}
+
+// tileOf writes a kernel of so many rows, by so many registers of columns.
+func tileOf(s set, name string, rows, across int, signature string) {
+	TEXT(name+s.suffix, attr.NOSPLIT, signature)
 	Pragma("noescape")
-	t := tiler{set: s}
+	t := tiler{set: s, across: across}
 	t.load(rows)
 	count := Load(Param("rows"), GP64())
 	for r := rows; r > 1; r-- {
@@ -37,7 +45,9 @@ func tile(s set) {
 
 type tiler struct {
 	set
+	across                   int // registers of columns
 	k, a, aColumn, b, c, ldc reg.Register
+	next, step               reg.Register         // what is fetched for later, and how far that moves on with each k
 	stride                   map[int]reg.Register // odd multiples of the row stride of A, in bytes
 	masks                    [2]reg.Register      // of the columns wanted: opmasks for AVX-512, made late for AVX2
 }
@@ -47,6 +57,10 @@ func (t *tiler) load(rows int) {
 	t.a = Load(Param("a"), GP64())
 	t.aColumn = Load(Param("aColumn"), GP64())
 	t.b = Load(Param("b"), GP64())
+	if !t.wide() {
+		t.next = Load(Param("next"), GP64())
+		t.step = Load(Param("step"), GP64())
+	}
 	t.c = Load(Param("c"), GP64())
 	t.ldc = Load(Param("ldc"), GP64())
 	one := Load(Param("aRow"), GP64())
@@ -95,7 +109,7 @@ func (t *tiler) element(row int) Mem {
 
 func (t *tiler) rows(rows int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, rows) }
-	sums := t.vectors(2 * rows)
+	sums := t.vectors(t.across * rows)
 	for _, v := range sums {
 		if t.wide() {
 			VPXORD(v, v, v)
@@ -103,20 +117,15 @@ func (t *tiler) rows(rows int) {
 			VXORPS(v, v, v)
 		}
 	}
-	b := t.vectors(2)
-	spare := 32
-	if !t.wide() {
-		spare = 16
-	}
-	a := t.vectors(min(4, spare-len(sums)-len(b)))
 	Label(name("loop"))
-	VMOVUPS(Mem{Base: t.b}, b[0])
-	VMOVUPS(Mem{Base: t.b, Disp: t.bytes()}, b[1])
-	for i := range rows {
-		v := a[i%len(a)]
-		VBROADCASTSS(t.element(i), v)
-		VFMADD231PS(b[0], v, sums[2*i])
-		VFMADD231PS(b[1], v, sums[2*i+1])
+	if !t.wide() {
+		PREFETCHT0(Mem{Base: t.next})
+		ADDQ(t.step, t.next)
+	}
+	if t.across == 2 {
+		t.stepByRows(sums)
+	} else {
+		t.stepByColumns(sums)
 	}
 	ADDQ(t.aColumn, t.a)
 	ADDQ(U32(panelBytes), t.b)
@@ -129,6 +138,43 @@ func (t *tiler) rows(rows int) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+func (t *tiler) registers() int {
+	if t.wide() {
+		return 32
+	}
+	return 16
+}
+
+// stepByRows adds the products of one k, an element of A at a time.
+func (t *tiler) stepByRows(sums []reg.VecVirtual) {
+	b := t.vectors(2)
+	a := t.vectors(min(4, t.registers()-len(sums)-len(b)))
+	VMOVUPS(Mem{Base: t.b}, b[0])
+	VMOVUPS(Mem{Base: t.b, Disp: t.bytes()}, b[1])
+	for i := range len(sums) / 2 {
+		v := a[i%len(a)]
+		VBROADCASTSS(t.element(i), v)
+		VFMADD231PS(b[0], v, sums[2*i])
+		VFMADD231PS(b[1], v, sums[2*i+1])
+	}
+}
+
+// stepByColumns adds the products of one k, a register of B at a time.
+func (t *tiler) stepByColumns(sums []reg.VecVirtual) {
+	a := t.vectors(len(sums) / t.across)
+	b := t.vectors(min(4, t.registers()-len(sums)-len(a)))
+	for i, v := range a {
+		VBROADCASTSS(t.element(i), v)
+	}
+	for j := range t.across {
+		v := b[j%len(b)]
+		VMOVUPS(Mem{Base: t.b, Disp: j * t.bytes()}, v)
+		for i := range a {
+			VFMADD231PS(v, a[i], sums[i*t.across+j])
+		}
+	}
 }
 
 // ifAccumulate emits add, run only when the product is added to C, with row as a pointer to its first row.
@@ -163,27 +209,36 @@ func (t *tiler) storeMasked(name func(string) string, sums []reg.VecVirtual) {
 }
 
 func (t *tiler) store(name func(string) string, sums []reg.VecVirtual) {
+	if t.across > 2 {
+		t.storeWhole(name, sums)
+		return
+	}
 	columns := Load(Param("columns"), GP64())
 	CMPQ(columns, U8(blockElements))
 	JNE(LabelRef(name("narrow")))
+	t.storeWhole(name, sums)
+	VZEROUPPER()
+	RET()
+	Label(name("narrow"))
+	t.storeNarrow(name, sums, columns)
+}
+
+// storeWhole stores every column.
+func (t *tiler) storeWhole(name func(string) string, sums []reg.VecVirtual) {
 	t.ifAccumulate(name("store"), func(row reg.GPVirtual) {
 		for i, v := range sums {
-			VADDPS(Mem{Base: row, Disp: i % 2 * t.bytes()}, v, v)
-			if i%2 == 1 {
+			VADDPS(Mem{Base: row, Disp: i % t.across * t.bytes()}, v, v)
+			if i%t.across == t.across-1 {
 				ADDQ(t.ldc, row)
 			}
 		}
 	})
 	for i, v := range sums {
-		VMOVUPS(v, Mem{Base: t.c, Disp: i % 2 * t.bytes()})
-		if i%2 == 1 {
+		VMOVUPS(v, Mem{Base: t.c, Disp: i % t.across * t.bytes()})
+		if i%t.across == t.across-1 {
 			ADDQ(t.ldc, t.c)
 		}
 	}
-	VZEROUPPER()
-	RET()
-	Label(name("narrow"))
-	t.storeNarrow(name, sums, columns)
 }
 
 // storeNarrow stores the first columns of sixteen.
