@@ -39,6 +39,10 @@ experts:
 	go run ./cmd/skillmaster bench expert --difficulty 0 --custom 0.8
 	go run ./cmd/skillmaster bench expert --env alfworld --data $(SKILLMASTER_DATA)
 
+# The assembly, by its generator (a test compares what is committed with it).
+generate:
+	go generate ./...
+
 # Each fuzz target for FUZZTIME; little of it goes into making inputs smaller.
 fuzz:
 	@set -e; for pkg in $$(go list ./...); do \

@@ -93,32 +93,55 @@ func TestConversationIsReadOnce(t *testing.T) {
 // TestGroupSharesItsPrompt: eight calls at once with one prompt read it once, and each its last id.
 func TestGroupSharesItsPrompt(t *testing.T) {
 	m := testModel(t, "plain")
+	prompt := ramp(150, 2, m.config.Vocab)
 	for _, workers := range []int{1, 2} {
-		s := m.Sampler(SamplerOptions{Workers: workers})
-		prompt := ramp(150, 2, m.config.Vocab)
-		// No worker starts before all calls are there.
-		s.running = workers
-		var wg sync.WaitGroup
-		for i := range uint64(8) {
-			wg.Go(func() {
-				if _, err := s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 3, Seed: i}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		for there := 0; there < 8; runtime.Gosched() {
-			s.mu.Lock()
-			if there = len(s.pending); there == 8 {
-				s.running = 0
-				s.employ()
-			}
-			s.mu.Unlock()
-		}
-		wg.Wait()
-		if c := s.Counters(); c.Prefilled != 150+7 || c.Cached != 7*149 {
+		c := sampleTogether(t, m, workers, slices.Repeat([][]int32{prompt}, 8))
+		if c.Prefilled != 150+7 || c.Cached != 7*149 {
 			t.Errorf("%d workers: %d positions computed, %d found; want %d and %d", workers, c.Prefilled, c.Cached, 157, 7*149)
 		}
 	}
+}
+
+// TestArmsShareTheirPrefix: prompts of the two arms of a probe begin alike, then one lists a skill more, then go on alike.
+// What they begin with is read once by all plays of both arms, what follows the difference once by each arm.
+func TestArmsShareTheirPrefix(t *testing.T) {
+	m := testModel(t, "plain")
+	start, skill, task := ramp(70, 2, m.config.Vocab), ramp(23, 5, m.config.Vocab), ramp(40, 9, m.config.Vocab)
+	before, after := slices.Concat(start, task), slices.Concat(start, skill, task)
+	if skill[0] == task[0] {
+		t.Fatal("the arms go on alike")
+	}
+	for _, workers := range []int{1, 2} {
+		c := sampleTogether(t, m, workers, [][]int32{before, after, before, after})
+		if want := 70 + 40 + 63 + 2; c.Prefilled != want || c.Cached != 2*(110+133)-want {
+			t.Errorf("%d workers: %d positions computed, %d found; want %d of %d", workers, c.Prefilled, c.Cached, want, 2*(110+133))
+		}
+	}
+}
+
+// sampleTogether samples after all prompts, none of which is begun before all are there, and returns what that took.
+func sampleTogether(t *testing.T, m *Model, workers int, prompts [][]int32) Counters {
+	t.Helper()
+	s := m.Sampler(SamplerOptions{Workers: workers})
+	s.running = workers
+	var wg sync.WaitGroup
+	for i, prompt := range prompts {
+		wg.Go(func() {
+			if _, err := s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 3, Seed: uint64(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for there := 0; there < len(prompts); runtime.Gosched() {
+		s.mu.Lock()
+		if there = len(s.pending); there == len(prompts) {
+			s.running = 0
+			s.employ()
+		}
+		s.mu.Unlock()
+	}
+	wg.Wait()
+	return s.Counters()
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {

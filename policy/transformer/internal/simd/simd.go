@@ -65,6 +65,15 @@ func chosen(variable, name string, n int, nameOf func(i int) string) int {
 // Kernel returns the name of the implementation in use: generic, avx2 or avx512.
 func Kernel() string { return active.name }
 
+// Kernels returns the names of the implementations that this machine can run, the fastest last.
+func Kernels() []string {
+	var names []string
+	for _, k := range available() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 // Peak runs a number of iterations of independent multiply-adds on registers alone and returns how many floating-point
 // operations that were (two for each multiply-add). Timed by the caller, it measures the ceiling of one core.
 func Peak(iterations int) int { return active.peak(iterations) }
