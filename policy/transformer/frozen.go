@@ -1,6 +1,10 @@
 package transformer
 
-import "sync"
+import (
+	"sync"
+
+	"skillmaster/policy/transformer/internal/simd"
+)
 
 // rows are a matrix [n, width] that is not trained: its rows one after the other, as they lie in memory or in files.
 type rows struct {
@@ -62,10 +66,11 @@ func (r *rows) read(dst []float32, first int) {
 	}
 }
 
-// Rows of a frozen matrix that are packed at a time: few enough to stay in a cache until they are multiplied, and enough
-// that the backward pass, which adds a product for each block, has something to add.
+// Rows of a frozen matrix that are packed at a time: a panel going forward, so that it is still in the cache when it is
+// multiplied; going back, where a product is added for each block, enough to add. Both cost about what a matrix that is kept
+// packed does.
 const (
-	frozenForward  = 64
+	frozenForward  = simd.PanelWidth
 	frozenBackward = 256
 )
 

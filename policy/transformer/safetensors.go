@@ -12,6 +12,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"skillmaster/policy/transformer/internal/simd"
 )
 
 // maxHeader is that of the format's own reader.
@@ -280,9 +282,7 @@ func decode(values []float32, dtype string, b []byte) {
 			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 	case "BF16":
-		for i := range values {
-			values[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
-		}
+		simd.Widen(values, b[:2*len(values)])
 	case "F16":
 		for i := range values {
 			values[i] = fromHalf(binary.LittleEndian.Uint16(b[2*i:]))

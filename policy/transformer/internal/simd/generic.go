@@ -21,6 +21,7 @@ var generic = kernels{
 	normBackward:    normBackwardGeneric,
 	rotary:          rotaryGeneric,
 	adamW:           adamWGeneric,
+	widen:           widenGeneric,
 	peak:            peakGeneric,
 }
 

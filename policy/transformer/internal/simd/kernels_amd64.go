@@ -23,6 +23,7 @@ var avx512 = kernels{
 	normBackward:    normBackwardAVX512,
 	rotary:          rotaryAVX512,
 	adamW:           adamWAVX512,
+	widen:           widenBlocks,
 	peak:            peakAVX512,
 }
 
@@ -45,6 +46,7 @@ var avx2 = kernels{
 	normBackward:    normBackwardAVX2,
 	rotary:          rotaryAVX2,
 	adamW:           adamWAVX2,
+	widen:           widenBlocks,
 	peak:            peakAVX2,
 }
 

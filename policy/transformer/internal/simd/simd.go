@@ -38,6 +38,7 @@ type kernels struct {
 	normBackward    func(dx, dw, dh, x, w []float32, inverse, slope float32)
 	rotary          func(lo, hi, cos, sin []float32, sign float32)
 	adamW           func(p, m, v, g []float32, beta1, gain1, beta2, gain2, step, unbias, epsilon, keep float32)
+	widen           func(dst []float32, src []byte)
 	peak            func(iterations int) int
 }
 

@@ -4771,6 +4771,27 @@ group:
 	VZEROUPPER
 	RET
 
+// func widenAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x40, AX
+	DECQ      DX
+	JNZ       block
+	VZEROUPPER
+	RET
+
 // func rowsBF16AVX512(dst *uint32, src *float32, rows int, columns int, ld int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·rowsBF16AVX512(SB), NOSPLIT, $0-40

@@ -181,6 +181,11 @@ func adamWAVX2(p []float32, m []float32, v []float32, g []float32, beta1 float32
 //go:noescape
 func transposeAVX2(dst *float32, src *float32, ld int, groups int, blocks int)
 
+// widenAVX2 sets 16·blocks elements of dst to the bfloat16 numbers of src.
+//
+//go:noescape
+func widenAVX2(dst *float32, src *byte, blocks int)
+
 // rowsBF16AVX512 sets rows of 32 pairs to rows of 1 to 64 numbers and zeros after them.
 //
 //go:noescape

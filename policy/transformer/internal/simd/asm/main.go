@@ -15,6 +15,7 @@ func main() {
 		rowOperations(s)
 	}
 	transpose()
+	widen()
 	bf16()
 	build.Generate()
 }
