@@ -21,15 +21,16 @@ import (
 
 // runConfig is everything that decides what a run does: what a config file holds, and what a run directory records.
 type runConfig struct {
-	World      worldConfig  `json:"world"`
-	Model      modelConfig  `json:"model"`
-	Vocabulary int          `json:"vocabulary"` // most tokens of the tokenizer
-	Corpus     int          `json:"corpus"`     // demonstrations the tokenizer is trained on
-	WarmFrom   string       `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
-	Server     serverConfig `json:"server"`     // the policy is a model there, and does not learn
-	Embeddings serverConfig `json:"embeddings"` // embeds skills and goals, where they are retrieved by embedding
-	Teacher    serverConfig `json:"teacher"`    // a model there proposes skills
-	Train      train.Config `json:"train"`
+	World      worldConfig   `json:"world"`
+	Model      modelConfig   `json:"model"`
+	Vocabulary int           `json:"vocabulary"` // most tokens of the tokenizer
+	Corpus     int           `json:"corpus"`     // demonstrations the tokenizer is trained on
+	WarmFrom   string        `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
+	Server     serverConfig  `json:"server"`     // the policy is a model there, and does not learn
+	Embeddings serverConfig  `json:"embeddings"` // embeds skills and goals, where they are retrieved by embedding
+	Teacher    serverConfig  `json:"teacher"`    // a model there proposes skills
+	Tinker     distantConfig `json:"tinker"`     // the policy is trained there
+	Train      train.Config  `json:"train"`
 }
 
 // modelConfig is the embedded transformer: its shape, or the directory of a pretrained one, which has its own shape and
@@ -159,8 +160,13 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Frozen, c.Train.Warm.Updates, c.Train.Iterations = true, 0, 20
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens, c.Train.Rollout.Recap = true, 256, 512, 12
 		c.Train.Tasks, c.Train.Group = 8, 4
+	case "distant": // a chat model whose adapter is trained on a server that speaks the Tinker API
+		c.Model = modelConfig{Context: 8192, Adapter: transformer.AdapterConfig{Rank: 32}}
+		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens, c.Train.Rollout.Recap = true, 256, 512, 12
+		c.Train.Warm.Updates, c.Train.Learn.Rate = 0, 2e-5
+		c.Train.Tasks, c.Train.Group = 8, 8
 	default:
-		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server", name)
+		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server, distant", name)
 	}
 	if _, remote := c.World.remote(); remote {
 		c.Train.Warm.Updates = 0 // no expert plays on somebody else's server

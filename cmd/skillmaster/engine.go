@@ -16,6 +16,7 @@ import (
 	"skillmaster/env"
 	"skillmaster/episode"
 	"skillmaster/policy"
+	"skillmaster/policy/tinker"
 	"skillmaster/policy/transformer"
 	"skillmaster/store"
 	"skillmaster/train"
@@ -26,18 +27,32 @@ type engine struct {
 	tokenizer *chat.Tokenizer
 	template  chat.Template
 	learner   *transformer.Learner
-	served    policy.Policy                                           // a server's, in place of all of the above
-	again     func(ctx context.Context) (*transformer.Learner, error) // another learner that has learnt nothing yet
+	served    policy.Policy                                     // a server's, in place of all of the above
+	distant   *tinker.Learner                                   // weights on a server, in place of learner
+	again     func(ctx context.Context) (policy.Learner, error) // another learner that has learnt nothing yet
+	shut      func() error                                      // nil: there is nothing to close
 }
 
-// openEngine makes a run's model as it is before anything was learnt. No workers are all cores.
-func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, workers int) (*engine, error) {
+// close lets go of what is held on servers.
+func (e *engine) close() error {
+	if e.shut == nil {
+		return nil
+	}
+	return e.shut()
+}
+
+// openEngine makes a run's model as it is before anything was learnt. No workers are all cores; notice is told what servers
+// do wrong. Close it.
+func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, workers int, notice func(text string)) (*engine, error) {
 	if workers <= 0 {
 		workers = runtime.NumCPU()
 	}
 	if cfg.Server.URL != "" {
-		served, err := cfg.Server.open(ctx, cfg.Train.Crowd.Episodes, nil)
+		served, err := cfg.Server.open(ctx, cfg.Train.Crowd.Episodes, notice)
 		return &engine{served: served}, err
+	}
+	if cfg.Tinker.URL != "" {
+		return openDistant(ctx, run, cfg, w, notice)
 	}
 	tok, err := tokenizer(ctx, run, cfg, w)
 	if err != nil {
@@ -49,23 +64,29 @@ func openEngine(ctx context.Context, run *store.Run, cfg runConfig, w world, wor
 			return nil, fmt.Errorf("%s: %w", cfg.Model.Pretrained, err)
 		}
 	}
-	e.again = func(ctx context.Context) (*transformer.Learner, error) { return newLearner(ctx, cfg, tok, workers) }
-	e.learner, err = e.again(ctx)
+	e.again = func(ctx context.Context) (policy.Learner, error) { return newLearner(ctx, cfg, tok, workers) }
+	e.learner, err = newLearner(ctx, cfg, tok, workers)
 	return e, err
 }
 
 // context is the most ids of a sequence; 0 where only a server knows it.
 func (e *engine) context() int {
-	if e.served != nil {
+	switch {
+	case e.served != nil:
 		return 0
+	case e.distant != nil:
+		return e.distant.Context()
 	}
 	return e.learner.Model().Config().Context
 }
 
 // learns is what learns; nil where nothing does.
 func (e *engine) learns() policy.Learner {
-	if e.served != nil {
+	switch {
+	case e.served != nil:
 		return nil
+	case e.distant != nil:
+		return e.distant
 	}
 	return e.learner
 }
@@ -75,7 +96,7 @@ func (e *engine) policy(ctx context.Context) (policy.Policy, error) {
 	if e.served != nil {
 		return e.served, nil
 	}
-	sampler, err := e.learner.Sampler(ctx)
+	sampler, err := e.learns().Sampler(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +273,7 @@ func (e *engine) reference(ctx context.Context, run *store.Run, cfg runConfig, f
 	if err != nil {
 		return nil, fmt.Errorf("reference policy: %w", err)
 	}
-	return s.(policy.Scorer), nil // every sampler of the engine is one
+	return s.(policy.Scorer), nil // every sampler of learners is one
 }
 
 // warmFrom loads the end of another run's warm start, and says where to go on from there.
@@ -275,6 +296,9 @@ func (e *engine) warmFrom(ctx context.Context, cfg runConfig, panels train.Panel
 		if w.Updates > 0 {
 			from.Round = (w.Updates + w.Round - 1) / w.Round // every round of the warm start is done
 		}
+		if e.distant != nil && !distantRun(m) {
+			return nil // the server offers that run's policy, which is what its model begins as
+		}
 		return e.load(ctx, saved.Path)
 	})
 	if err != nil {
@@ -283,15 +307,21 @@ func (e *engine) warmFrom(ctx context.Context, cfg runConfig, panels train.Panel
 	return from, nil
 }
 
+// distantRun says whether a run's weights are on a server.
+func distantRun(m store.Manifest) bool {
+	var cfg runConfig
+	return cfg.decode(m.Config) == nil && cfg.Tinker.URL != ""
+}
+
 // load reads a checkpoint.
 func (e *engine) load(ctx context.Context, path string) error {
 	if e.served != nil {
 		return nil // its weights are not ours to load
 	}
-	return loadLearner(ctx, e.learner, path)
+	return loadLearner(ctx, e.learns(), path)
 }
 
-func loadLearner(ctx context.Context, l *transformer.Learner, path string) error {
+func loadLearner(ctx context.Context, l policy.Learner, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skillmaster/episode"
+	"skillmaster/policy"
 	"skillmaster/rollout"
 	"skillmaster/skill"
 	"skillmaster/store"
@@ -30,6 +31,10 @@ type evalCmd struct {
 	Seed        *uint64  `help:"Seed of the evaluation. Default: the run's."`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
+	Server      string   `help:"Inference server whose model plays in place of the run's policy, with the run's bank." placeholder:"URL"`
+	Dialect     string   `help:"What kind of server it is." default:"generic" placeholder:"NAME"`
+	Model       string   `help:"Name of the model there." placeholder:"NAME"`
+	KeyEnv      string   `help:"Environment variable that holds the server's key. Default: it wants none." placeholder:"NAME"`
 	Tasks       bool     `help:"Also list every task with its result."`
 	JSON        bool     `help:"Print JSON." name:"json"`
 }
@@ -42,7 +47,8 @@ recorded in the run, with the command.
 Examples:
   skillmaster eval --run runs/first --panel valid_unseen
   skillmaster eval --run runs/first --panel valid_seen --retrieval off --json
-  skillmaster eval --run runs/first --checkpoint warm --bank online`
+  skillmaster eval --run runs/first --checkpoint warm --bank online
+  skillmaster eval --run runs/first --server https://HOST --model NAME --key-env SERVER_KEY`
 }
 
 // scored is an evaluation with its scores, as it is printed.
@@ -60,10 +66,11 @@ func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr 
 		return err
 	}
 	defer run.Close()
-	player, bank, panels, seed, err := c.player(ctx, run, stderr)
+	player, bank, panels, seed, shut, err := c.player(ctx, run, stderr)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = shut() }() // what a server holds for us it lets go by itself
 	var out []scored
 	for _, p := range panels {
 		fmt.Fprintf(stderr, "panel %s: %d tasks\n", p.Name, len(p.Tasks))
@@ -98,9 +105,9 @@ func (c *evalCmd) play(ctx context.Context, p *rollout.Player, panel episode.Pan
 }
 
 // player is the policy of the wanted checkpoint, with its bank and the wanted panels.
-func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
-	fail := func(err error) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, error) {
-		return nil, skill.Bank{}, nil, 0, err
+func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, func() error, error) {
+	fail := func(err error) (*rollout.Player, skill.Bank, []episode.Panel, episode.Seed, func() error, error) {
+		return nil, skill.Bank{}, nil, 0, nil, err
 	}
 	m, err := run.Manifest(ctx)
 	if err != nil {
@@ -109,6 +116,9 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	var cfg runConfig
 	if err := cfg.decode(m.Config); err != nil {
 		return fail(fmt.Errorf("settings of %s: %w", c.Run, err))
+	}
+	if err := c.instead(&cfg); err != nil {
+		return fail(usage(err))
 	}
 	suite, all, err := openWorld(ctx, cfg.World, c.Data)
 	if err != nil {
@@ -125,16 +135,16 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err != nil {
 		return fail(err)
 	}
-	engine, err := openEngine(ctx, run, cfg, world{suite, all}, c.Workers)
+	engine, err := openEngine(ctx, run, cfg, world{suite, all}, c.Workers, notices(stderr))
 	if err != nil {
 		return fail(err)
 	}
-	if err := engine.load(ctx, saved.Path); err != nil {
-		return fail(err)
+	var answers policy.Policy
+	if err = engine.load(ctx, saved.Path); err == nil {
+		answers, err = engine.policy(ctx)
 	}
-	answers, err := engine.policy(ctx)
 	if err != nil {
-		return fail(err)
+		return fail(errors.Join(err, engine.close()))
 	}
 	p := &rollout.Player{Suite: suite, Policy: answers, Config: cfg.Train.Rollout}
 	if engine.tokenizer != nil {
@@ -152,7 +162,20 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if c.Seed != nil {
 		seed = episode.Seed(*c.Seed)
 	}
-	return p, saved.Checkpoint.Bank, panels, seed, nil
+	return p, saved.Checkpoint.Bank, panels, seed, engine.close, nil
+}
+
+// instead puts a server's model in the place of the run's policy, if one is given.
+func (c *evalCmd) instead(cfg *runConfig) error {
+	if c.Server == "" && c.Model == "" && c.KeyEnv == "" {
+		return nil
+	}
+	cfg.Server = serverConfig{URL: c.Server, Model: c.Model, Dialect: c.Dialect, Key: c.KeyEnv}
+	cfg.Tinker = distantConfig{}
+	if c.Server == "" {
+		return errors.New("--model and --key-env are of a --server: give its address")
+	}
+	return cfg.Server.validate("server")
 }
 
 // panels are the wanted ones.

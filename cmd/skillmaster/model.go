@@ -116,14 +116,14 @@ func (c *modelExportCmd) Execute(ctx context.Context, stdout, stderr io.Writer) 
 		if err := cfg.decode(m.Config); err != nil {
 			return fmt.Errorf("settings of %s: %w", c.Run, err)
 		}
-		if cfg.Server.URL != "" {
+		if cfg.Server.URL != "" || cfg.Tinker.URL != "" {
 			return fmt.Errorf("%s: its policy is a model on a server, there is nothing to export", c.Run)
 		}
 		saved, err := checkpointOf(ctx, run, c.Run, c.Checkpoint, stderr)
 		if err != nil {
 			return err
 		}
-		engine, err := openEngine(ctx, run, cfg, world{}, 0)
+		engine, err := openEngine(ctx, run, cfg, world{}, 0, nil)
 		if err == nil {
 			err = engine.load(ctx, saved.Path)
 		}

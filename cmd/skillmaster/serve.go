@@ -14,13 +14,16 @@ import (
 	"skillmaster/web"
 )
 
-// serveCmd serves what others look at.
+// serveCmd serves what others look at, or what their programs ask.
 type serveCmd struct {
-	Run    []string `help:"Run directory. May be repeated." type:"existingdir" placeholder:"DIR"`
-	Runs   string   `help:"Folder whose run directories are shown too, new ones as they appear." default:"runs" placeholder:"DIR"`
-	Listen string   `help:"Address of this machine to listen at." default:"${listen}" placeholder:"HOST:PORT"`
+	Run       []string `help:"Run directory. May be repeated." type:"existingdir" placeholder:"DIR"`
+	Runs      string   `help:"Folder whose run directories are shown too, new ones as they appear." default:"runs" placeholder:"DIR"`
+	Listen    string   `help:"Address of this machine to listen at." default:"${listen}" placeholder:"HOST:PORT"`
+	TokenFile string   `help:"File with the token that clients of --openenv, --openai and --tinker must show, if not the environment variable SKILLMASTER_SERVE_TOKEN holds it." type:"existingfile" placeholder:"FILE"`
 
 	openEnvFlags `group:"A world for others"`
+
+	offerFlags `group:"A policy for programs"`
 }
 
 // Help is shown under --help.
@@ -41,15 +44,31 @@ With --openenv a world is served in place of runs, to any OpenEnv client. Progra
 no TLS: put a proxy before it for that.
 
   skillmaster serve --openenv --env alfworld --data ../shared/data
-  skillmaster play --env openenv:ws://127.0.0.1:8384`
+  skillmaster play --env openenv:ws://127.0.0.1:8384
+
+With --openai or --tinker, programs are served instead: a policy over the OpenAI protocol, or the engine over the Tinker
+API, in which the Python SDK of that name and skillmaster train (tinker.url) can train. Tokens are as with --openenv, shown as
+a bearer (--openai) or as X-API-Key (--tinker):
+
+  skillmaster serve --openai --run runs/first --listen 127.0.0.1:8000
+  skillmaster serve --tinker --pretrained DIR --listen 127.0.0.1:8000
+  skillmaster serve --tinker --run runs/first --listen 0.0.0.0:8000 --token-file FILE`
 }
 
 // listenAt is where the dashboard listens if nothing else is said.
 const listenAt = "127.0.0.1:8384"
 
 func (c *serveCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	if c.OpenEnv {
-		return c.serve(ctx, c.Listen, stdout, stderr)
+	if c.OpenEnv || c.OpenAI || c.Tinker {
+		token, err := c.token()
+		switch {
+		case err != nil:
+			return usage(err)
+		case c.OpenEnv:
+			return c.serve(ctx, c.Listen, token, stdout, stderr)
+		default:
+			return c.offer(ctx, token, stdout, stderr)
+		}
 	}
 	dashboard := web.New(c.Run, []string{c.Runs}, time.Now, slog.New(slog.NewTextHandler(stderr, nil)))
 	defer dashboard.Close()

@@ -17,21 +17,16 @@ import (
 
 // openEnvFlags say which world is served, and to whom.
 type openEnvFlags struct {
-	OpenEnv   bool          `name:"openenv" help:"Serve a world to OpenEnv clients."`
-	Env       string        `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,shop,alfworld,webshop,textworld"`
-	Data      string        `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Set       []string      `help:"One setting of the world as train takes them, such as world.house=2. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
-	Sessions  int           `help:"Most episodes at a time; who comes then is told that the server is full." default:"1024"`
-	Idle      time.Duration `help:"After so long without a message a session is closed." default:"30m"`
-	TokenFile string        `help:"File with the token that clients must show, if not the environment variable SKILLMASTER_SERVE_TOKEN holds it." type:"existingfile" placeholder:"FILE"`
+	OpenEnv  bool          `name:"openenv" help:"Serve a world to OpenEnv clients." xor:"what"`
+	Env      string        `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,shop,alfworld,webshop,textworld"`
+	Data     string        `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	Set      []string      `help:"One setting of the world as train takes them, such as world.house=2. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
+	Sessions int           `help:"Most episodes at a time; who comes then is told that the server is full." default:"1024"`
+	Idle     time.Duration `help:"After so long without a message a session is closed." default:"30m"`
 }
 
 // serve serves the world until ctx ends.
-func (c *openEnvFlags) serve(ctx context.Context, address string, stdout, stderr io.Writer) error {
-	token, err := c.token(address)
-	if err != nil {
-		return usage(err)
-	}
+func (c *openEnvFlags) serve(ctx context.Context, address, token string, stdout, stderr io.Writer) error {
 	h, err := c.handler(ctx, token, stderr)
 	if err != nil {
 		return err
@@ -43,7 +38,7 @@ func (c *openEnvFlags) serve(ctx context.Context, address string, stdout, stderr
 }
 
 // token is what clients must show; "" if there is none and only this machine is served.
-func (c *openEnvFlags) token(address string) (string, error) {
+func (c *serveCmd) token() (string, error) {
 	token := os.Getenv("SKILLMASTER_SERVE_TOKEN")
 	if c.TokenFile != "" {
 		b, err := os.ReadFile(c.TokenFile)
@@ -54,8 +49,8 @@ func (c *openEnvFlags) token(address string) (string, error) {
 			return "", fmt.Errorf("%s is empty: it should hold the token", c.TokenFile)
 		}
 	}
-	if !web.Local(address) && token == "" {
-		return "", fmt.Errorf("--listen %s would serve other machines: give a token (--token-file, or SKILLMASTER_SERVE_TOKEN)", address)
+	if !web.Local(c.Listen) && token == "" {
+		return "", fmt.Errorf("--listen %s would serve other machines: give a token (--token-file, or SKILLMASTER_SERVE_TOKEN)", c.Listen)
 	}
 	return token, nil
 }

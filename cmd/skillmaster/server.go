@@ -73,7 +73,7 @@ func (c serverConfig) open(ctx context.Context, parallel int, notice func(text s
 
 // validateServers reports servers that cannot be, or whose use the other settings leave no room for.
 func (c runConfig) validateServers() error {
-	if err := errors.Join(c.Server.validate("server"), c.Teacher.validate("teacher"), c.Embeddings.validate("embeddings")); err != nil {
+	if err := errors.Join(c.Server.validate("server"), c.Teacher.validate("teacher"), c.Embeddings.validate("embeddings"), c.Tinker.validate(c)); err != nil {
 		return err
 	}
 	switch t := c.Train; {

@@ -25,7 +25,7 @@ type trainCmd struct {
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
 	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data), or openenv:ADDRESS (on a server)." default:"household"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Preset      string   `help:"Settings to start from: default, paper, release, smoke, pretrained or server." default:"default"`
+	Preset      string   `help:"Settings to start from: default, paper, release, smoke, pretrained, server or distant." default:"default"`
 	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero, teacher, frozen. Laid over the preset." placeholder:"NAME"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
 	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
@@ -51,6 +51,7 @@ Examples:
   skillmaster train --ablation joint --warm-from runs/first
   skillmaster train --preset pretrained --set model.pretrained=DIR
   skillmaster train --preset server --set server.url=http://127.0.0.1:8000 --set server.model=NAME
+  skillmaster train --preset distant --set tinker.url=https://HOST --set tinker.dialect=tinker --set tinker.model=NAME --set tinker.key=TINKER_API_KEY --set model.pretrained=DIR
   skillmaster train --ablation teacher --set teacher.url=https://HOST --set teacher.model=NAME --set teacher.key=TEACHER_KEY`
 }
 
@@ -79,14 +80,23 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 	}
 	defer run.Close()
 	started := time.Now()
-	t, from, err := c.trainer(ctx, run, cfg, w, stderr)
-	if err == nil {
-		err = c.trainAndShow(ctx, t, from, stderr)
-	}
-	if err != nil {
+	if err := c.train(ctx, run, cfg, w, stderr); err != nil {
 		return c.stopped(ctx, cfg, err)
 	}
 	return summarise(ctx, run, time.Since(started), stdout)
+}
+
+// train opens the policy and trains it to the end.
+func (c *trainCmd) train(ctx context.Context, run *store.Run, cfg runConfig, w world, stderr io.Writer) error {
+	engine, err := openEngine(ctx, run, cfg, w, c.Workers, notices(stderr))
+	if err != nil {
+		return err
+	}
+	t, from, err := c.trainer(ctx, run, cfg, w, engine, stderr)
+	if err == nil {
+		err = c.trainAndShow(ctx, t, from, stderr)
+	}
+	return errors.Join(err, engine.close())
 }
 
 // stopped says how to go on if it was a person who ended the run, whatever broke off because of it.
@@ -245,12 +255,9 @@ func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, er
 }
 
 // trainer wires the parts of a run, and says where to go on.
-func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w world, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
+func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w world, engine *engine, stderr io.Writer) (*train.Trainer, train.Checkpoint, error) {
 	var from train.Checkpoint
-	engine, err := openEngine(ctx, run, cfg, w, c.Workers)
-	if err != nil {
-		return nil, from, err
-	}
+	var err error
 	saved, damaged, none := run.Latest(ctx)
 	for _, d := range damaged {
 		fmt.Fprintln(stderr, "warning:", d)
@@ -287,7 +294,7 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	}
 	var teacher policy.Policy
 	if cfg.Teacher.URL != "" {
-		if teacher, err = cfg.Teacher.open(ctx, 0, nil); err != nil {
+		if teacher, err = cfg.Teacher.open(ctx, 0, notices(stderr)); err != nil {
 			return nil, from, err
 		}
 	}
