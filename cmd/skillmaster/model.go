@@ -47,7 +47,7 @@ type modelInfo struct {
 }
 
 func (c *modelInfoCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	m, tok, template, err := openPretrained(ctx, c.Dir, 0)
+	m, tok, template, err := openPretrained(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (c *modelInfoCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 	return w.Flush()
 }
 
-// openPretrained opens a model with its tokenizer and its chat template; a context of 0 is the model's own.
-func openPretrained(ctx context.Context, dir string, most int) (*transformer.Model, *chat.Tokenizer, chat.Template, error) {
+// openPretrained opens a model, at its own context, with its tokenizer and its chat template.
+func openPretrained(ctx context.Context, dir string) (*transformer.Model, *chat.Tokenizer, chat.Template, error) {
 	tok, err := readTokenizer(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {
 		return nil, nil, chat.Template{}, err
@@ -85,7 +85,7 @@ func openPretrained(ctx context.Context, dir string, most int) (*transformer.Mod
 	if err != nil {
 		return nil, nil, chat.Template{}, fmt.Errorf("%s: %w", dir, err)
 	}
-	m, err := readPretrained(ctx, dir, most, tok)
+	m, err := readPretrained(ctx, dir, 0, tok)
 	return m, tok, template, err
 }
 
@@ -159,7 +159,7 @@ func (modelMergeCmd) Help() string {
 }
 
 func (c *modelMergeCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
-	m, tok, template, err := openPretrained(ctx, c.Model, 0)
+	m, tok, template, err := openPretrained(ctx, c.Model)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func writeModel(ctx context.Context, to string, m *transformer.Model, tok *chat.
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(part)
+	defer func() { _ = os.RemoveAll(part) }() // what is left after a rename is nothing
 	if err := m.WritePretrained(ctx, part); err != nil {
 		return err
 	}

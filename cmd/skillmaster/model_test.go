@@ -15,8 +15,10 @@ import (
 )
 
 var conversation = []chat.Message{
-	{Role: chat.System, Text: "You act."}, {Role: chat.User, Text: "Go to the <|im_end|> shelf 1."},
-	{Role: chat.Assistant, Text: "<action>look</action>"}, {Role: chat.User, Text: "You see\n\na pen 1."},
+	{Role: chat.System, Text: "You act."},
+	{Role: chat.User, Text: "Go to the <|im_end|> shelf 1."},
+	{Role: chat.Assistant, Text: "<action>look</action>"},
+	{Role: chat.User, Text: "You see\n\na pen 1."},
 }
 
 // checkWithPython compares what transformers and PEFT make of a written model with what we make of it. It runs where
@@ -28,7 +30,7 @@ func checkWithPython(t *testing.T, dir string, more ...string) {
 		t.Log("NOT TESTED with transformers: SKILLMASTER_PYTHON is not set")
 		return
 	}
-	m, tok, template, err := openPretrained(t.Context(), dir, 0)
+	m, tok, template, err := openPretrained(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,7 @@ func TestOwnModelIsExported(t *testing.T) {
 	if err := writeModel(t.Context(), dir, m, tok, chat.Plain(), ""); err != nil {
 		t.Fatal(err)
 	}
-	same, sameTok, template, err := openPretrained(t.Context(), dir, 0)
+	same, sameTok, template, err := openPretrained(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func TestPublishedTemplate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, _, template, err := openPretrained(t.Context(), dir, 0)
+		_, _, template, err := openPretrained(t.Context(), dir)
 		if got := template.Name(); err != nil {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", files, err)

@@ -110,8 +110,14 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"bank", "log", "--run", dir}, {"bank", "log", "--run", dir, "--json"}, {"bank", "show", "--run", dir}, {"bank", "diff", "--run", dir, banks[0].Hash(), "current"},
-		{"bank", "check", "--run", dir}, {"bank", "list", "--run", dir}, {"bank", "show", "--run", dir, "\x1b[2J"}, {"bank", "show", "--file", filepath.Join(dir, "config.json")},
+		{"bank", "log", "--run", dir},
+		{"bank", "log", "--run", dir, "--json"},
+		{"bank", "show", "--run", dir},
+		{"bank", "diff", "--run", dir, banks[0].Hash(), "current"},
+		{"bank", "check", "--run", dir},
+		{"bank", "list", "--run", dir},
+		{"bank", "show", "--run", dir, "\x1b[2J"},
+		{"bank", "show", "--file", filepath.Join(dir, "config.json")},
 		{"bank", "import", "--run", dir, filepath.Join(dir, "\x1b[2Jnone")},
 	} {
 		_, out, errs := sm(t, "", args...)
