@@ -19,36 +19,41 @@ type Current struct {
 }
 
 // Amend changes the current bank of a run that nobody trains. It reads the bank without keeping others out, lets next make
-// a commit of it (Parent is set here), and appends that only if the bank is still the current one: otherwise it reads
-// again and next is called anew. So of any number of processes each loses no edit and repeats none. Rounds after the
-// newest checkpoint are taken back first, as resuming does; tell hears of that and of damaged checkpoints. A process that
-// has the run open for writing is waited for as long as wait says (ErrLocked).
+// a commit of it (Parent is set here), and appends that only if the bank is still the current one: otherwise next is
+// called anew with the one that is, while others wait. So of any number of processes each loses no edit and repeats none.
+// Rounds after the newest checkpoint are taken back first, as resuming does; tell hears of that and of damaged
+// checkpoints. A process that has the run open for writing is waited for as long as wait says (ErrLocked).
 func Amend(
 	ctx context.Context, dir string, wait time.Duration, now func() time.Time, k Kind, tell func(string),
 	next func(ctx context.Context, r *Run, c Current) (skill.Commit, error),
 ) (skill.Commit, error) {
-	for {
-		c, err := propose(ctx, dir, now, next)
-		if err != nil {
-			return skill.Commit{}, err
-		}
-		err = appendTo(ctx, dir, wait, now, k, tell, c)
-		if err == nil || !errors.Is(err, ErrConflict) {
-			return c, err
-		}
-		if err := ctx.Err(); err != nil {
-			return skill.Commit{}, err
-		}
+	v, err := View(ctx, dir, now)
+	if err != nil {
+		return skill.Commit{}, err
 	}
-}
-
-func propose(ctx context.Context, dir string, now func() time.Time, next func(context.Context, *Run, Current) (skill.Commit, error)) (skill.Commit, error) {
-	r, err := View(ctx, dir, now)
+	c, err := v.propose(ctx, next)
+	if err := errors.Join(err, v.Close()); err != nil {
+		return skill.Commit{}, err
+	}
+	r, err := Open(ctx, dir, wait, now)
 	if err != nil {
 		return skill.Commit{}, err
 	}
 	defer r.Close()
+	err = r.append(ctx, c, k, tell)
+	if !errors.Is(err, ErrConflict) {
+		return c, err
+	}
+	if c, err = r.propose(ctx, next); err != nil {
+		return skill.Commit{}, err
+	}
+	return c, r.append(ctx, c, k, tell)
+}
+
+// propose lets next make a commit of the current bank.
+func (r *Run) propose(ctx context.Context, next func(context.Context, *Run, Current) (skill.Commit, error)) (skill.Commit, error) {
 	var cur Current
+	var err error
 	if cur.Hash, err = r.Head(ctx); err != nil {
 		return skill.Commit{}, err
 	}
@@ -77,13 +82,10 @@ func (r *Run) blank(ctx context.Context) (skill.Bank, error) {
 	return b, explain(err)
 }
 
-func appendTo(ctx context.Context, dir string, wait time.Duration, now func() time.Time, k Kind, tell func(string), c skill.Commit) error {
-	r, err := Open(ctx, dir, wait, now)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if err = r.Append(ctx, c, k); !errors.Is(err, ErrLoose) {
+// append is Append, after rounds that are in its way were taken back.
+func (r *Run) append(ctx context.Context, c skill.Commit, k Kind, tell func(string)) error {
+	err := r.Append(ctx, c, k)
+	if !errors.Is(err, ErrLoose) {
 		return err
 	}
 	saved, damaged, err := r.Latest(ctx)
