@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -46,32 +47,45 @@ func Build(ctx context.Context, documents iter.Seq[string], workers int) (*Index
 		inverters <- &inverter{dict: &dict, words: map[string]uint32{}}
 	}
 	var runs []*run
-	g, ctx := errgroup.WithContext(ctx)
+	var w *window
+	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	invert := func(texts []string) {
-		r := &run{first: len(runs) * windowSize}
-		runs = append(runs, r)
+		p := w.open()
+		w := w
 		g.Go(func() error {
 			in := <-inverters
 			defer func() { inverters <- in }()
-			return in.invert(ctx, texts, r)
+			if err := in.invert(inner, texts, w.run.first+p.first, p); err != nil {
+				return err
+			}
+			w.done()
+			return nil
 		})
 	}
-	texts := make([]string, 0, windowSize)
+	var texts []string
+	n := 0
 	for text := range documents {
 		hashText(h, text)
-		if texts = append(texts, text); len(texts) == windowSize {
-			if ctx.Err() != nil {
+		if n%windowSize == 0 {
+			if inner.Err() != nil {
 				break
 			}
-			invert(texts)
-			texts = make([]string, 0, windowSize)
+			w.done()
+			w = newWindow(n)
+			runs = append(runs, w.run)
 		}
+		if texts = append(texts, text); len(texts) == partSize {
+			invert(texts)
+			texts = nil
+		}
+		n++
 	}
 	if len(texts) > 0 {
 		invert(texts)
 	}
-	err := g.Wait()
+	w.done()
+	err := cmp.Or(g.Wait(), ctx.Err())
 	if err == nil && len(runs) > maxWindows {
 		err = errors.New("too many documents")
 	}
@@ -112,11 +126,65 @@ type run struct {
 	frequent []uint32 // term frequencies of the postings that say many, in order
 }
 
-// inverter makes runs, one after another.
+// partSize is the number of documents that are analysed at once: less than a window, so that several cores have something to
+// do with few documents.
+const partSize = windowSize / 32
+
+// window is a run that is being made, of parts that are inverted in any order. A nil window is none.
+type window struct {
+	run   *run
+	parts []*part
+	left  atomic.Int32 // parts that are not done, and one for the parts still to come
+}
+
+// part is what some documents of a window have.
+type part struct {
+	first  int // document in the window
+	codes  []byte
+	length uint64
+	filled uint64
+	keys   []key
+}
+
+func newWindow(first int) *window {
+	w := &window{run: &run{first: first}}
+	w.left.Store(1)
+	return w
+}
+
+// open begins the next part.
+func (w *window) open() *part {
+	p := &part{first: len(w.parts) * partSize}
+	w.parts = append(w.parts, p)
+	w.left.Add(1)
+	return p
+}
+
+// done says that a part is done, or that no more will be opened, and makes the run when it was the last.
+func (w *window) done() {
+	if w == nil || w.left.Add(-1) > 0 {
+		return
+	}
+	n := 0
+	for _, p := range w.parts {
+		n += len(p.keys)
+	}
+	keys := make([]key, 0, n)
+	for _, p := range w.parts {
+		keys = append(keys, p.keys...)
+		w.run.codes = append(w.run.codes, p.codes...)
+		w.run.length += p.length
+		w.run.filled += p.filled
+	}
+	w.parts = nil
+	slices.Sort(keys)
+	w.run.fill(keys)
+}
+
+// inverter inverts parts, one after another.
 type inverter struct {
 	dict  *dictionary
 	words map[string]uint32 // id of the word's term, or stopped
-	keys  []key
 	ids   []uint32
 }
 
@@ -128,8 +196,8 @@ const (
 // key is a posting that sorts by term and document: term (32 bits), document in the window (12), frequency (20).
 type key uint64
 
-func (in *inverter) invert(ctx context.Context, texts []string, r *run) error {
-	in.keys = in.keys[:0]
+// invert notes what documents have, of which the first has a number in all.
+func (in *inverter) invert(ctx context.Context, texts []string, first int, p *part) error {
 	for i, text := range texts {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -138,25 +206,23 @@ func (in *inverter) invert(ctx context.Context, texts []string, r *run) error {
 		eachWord(text, in.add)
 		n := len(in.ids)
 		if n > maxLength {
-			return fmt.Errorf("document %d has %d terms, at most %d are allowed", r.first+i, n, maxLength)
+			return fmt.Errorf("document %d has %d terms, at most %d are allowed", first+i, n, maxLength)
 		}
 		if n > 0 {
-			r.filled++
+			p.filled++
 		}
-		r.length += uint64(n)
-		r.codes = append(r.codes, lengthCode(uint32(n)))
+		p.length += uint64(n)
+		p.codes = append(p.codes, lengthCode(uint32(n)))
 		slices.Sort(in.ids)
-		for len(in.ids) > 0 {
-			id, same := in.ids[0], 1
-			for same < len(in.ids) && in.ids[same] == id {
+		for ids := in.ids; len(ids) > 0; {
+			id, same := ids[0], 1
+			for same < len(ids) && ids[same] == id {
 				same++
 			}
-			in.keys = append(in.keys, key(id)<<32|key(i)<<20|key(same))
-			in.ids = in.ids[same:]
+			p.keys = append(p.keys, key(id)<<32|key(p.first+i)<<20|key(same))
+			ids = ids[same:]
 		}
 	}
-	slices.Sort(in.keys)
-	r.fill(in.keys)
 	return nil
 }
 

@@ -178,7 +178,7 @@ func syncDir(dir string) error {
 // error wraps ErrOther if the index is of documents whose Hash is another, ErrDamaged if the file is none that WriteFile
 // of this version wrote. The index must be closed, and the file not be written to before.
 func Open(path string, documents [32]byte) (*Index, error) {
-	image, unmap, err := mapFile(path)
+	image, unmap, err := MapFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a file to read.
-func mapFile(path string) (image []byte, unmap func() error, err error) {
+// MapFile maps a file to read, for what is kept beside an index, too.
+func MapFile(path string) (image []byte, unmap func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err

@@ -155,7 +155,7 @@ func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, 
 	if c.Name == realShop {
 		size, load := webshop.Small, webshop.LoadOptions{}
 		if c.Full {
-			size, load.Index = webshop.Full, fullIndex(data)
+			size, load.Cache = webshop.Full, fullCache(data)
 		}
 		catalogue, _, err := webshop.OpenCatalogue(ctx, data, size, load)
 		if err != nil {
@@ -186,8 +186,9 @@ func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, 
 	return webshop.NewSuite(shop, c.Shop.options()).With(others...), nil
 }
 
-// fullIndex is where the index of the full catalogue is kept, since making it takes minutes; "" if there is no such place.
-func fullIndex(data string) string {
+// fullCache is where the full catalogue is kept with its index, since making them takes minutes; "" if there is no such
+// place.
+func fullCache(data string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -198,7 +199,7 @@ func fullIndex(data string) string {
 		return ""
 	}
 	hash := sha256.Sum256([]byte(where))
-	return filepath.Join(dir, fmt.Sprintf("webshop-%x.index", hash[:8]))
+	return filepath.Join(dir, fmt.Sprintf("webshop-%x", hash[:8]))
 }
 
 func makeShop(ctx context.Context, seed episode.Seed, products int, o webshop.GoalOptions) (*webshop.Shop, error) {

@@ -7,11 +7,14 @@
 package webshop
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"runtime"
 	"strings"
-	"sync"
+
+	"skillmaster/bm25"
 )
 
 // Product is one thing that is sold, as it is after cleaning.
@@ -31,6 +34,8 @@ type Product struct {
 	Instruction           string   // without options and price; "" for a product that no synthetic goal asks for
 	InstructionAttributes []string // that the instruction names
 	Human                 []HumanInstruction
+
+	Nouns []string // of the title, lower case, in order and with repeats; nil: nobody has said, and Tagger guesses
 }
 
 // OptionGroup is a choice to be made, such as a size. Values are lower case; one may stand there twice.
@@ -51,66 +56,92 @@ const pathMark = " › "
 
 // Catalogue is a list of products that can be searched. It is read-only and safe for concurrent use.
 type Catalogue struct {
-	products []Product
-	numbers  map[string]int32 // by ASIN
-	ranked   *ranking
-	// What pages show of each product again and again.
-	priceTexts []string
-	lowASINs   []string
-	nouns      Nouns
-	queries    func() []string // of the products, each once, sorted; made when first asked for
+	*shelf
+	index *bm25.Index // its document n is the n-th product by ASIN, which is how equal scores are ordered
+	nouns Nouns       // nil: those that a product brings, or Tagger's
 }
 
-// CatalogueOptions say how a catalogue is made. The zero value will do.
-type CatalogueOptions struct {
-	Nouns Nouns  // of the titles; nil for those of Tagger
-	Index string // file to keep the index for searches in, and to read it from if it is there; "" for none
-}
-
-// NewCatalogue makes a catalogue of products, which must have different ASINs, and indexes them for searches.
-func NewCatalogue(ctx context.Context, products []Product, o CatalogueOptions) (*Catalogue, error) {
-	c := &Catalogue{products: products, numbers: make(map[string]int32, len(products)), nouns: o.Nouns, priceTexts: make([]string, len(products)), lowASINs: make([]string, len(products))}
-	if c.nouns == nil {
-		c.nouns = Tagger{}
-	}
+// NewCatalogue makes a catalogue of products, which must have different ASINs, and indexes them for searches. Lists that
+// are empty are nil in it.
+func NewCatalogue(ctx context.Context, products []Product) (*Catalogue, error) {
+	var records bytes.Buffer
+	k := packer{w: &records}
 	for i := range products {
-		if j, twice := c.numbers[products[i].ASIN]; twice {
-			return nil, fmt.Errorf("products %d and %d have the same ASIN %s", j+1, i+1, products[i].ASIN)
+		if err := k.add(&products[i]); err != nil {
+			return nil, err
 		}
-		c.numbers[products[i].ASIN] = int32(i)
-		c.priceTexts[i], c.lowASINs[i] = products[i].Price.String(), strings.ToLower(products[i].ASIN)
 	}
-	c.queries = sync.OnceValue(func() []string {
-		queries := make([]string, len(products))
-		for i := range products {
-			queries[i] = products[i].Query
+	return k.catalogue(ctx, &records)
+}
+
+// catalogue is made of the records that were written.
+func (k *packer) catalogue(ctx context.Context, records *bytes.Buffer) (*Catalogue, error) {
+	tables, err := k.tables()
+	if err != nil {
+		return nil, err
+	}
+	shelf, err := newShelf(append(records.Bytes(), tables...), k.written, len(k.asins))
+	if err != nil {
+		return nil, err
+	}
+	index, err := shelf.buildIndex(ctx, nil)
+	return &Catalogue{shelf: shelf, index: index}, err
+}
+
+// buildIndex indexes the products, and tells progress, if not nil, how many are read.
+func (s *shelf) buildIndex(ctx context.Context, progress func(products int)) (*bm25.Index, error) {
+	x, err := bm25.Build(ctx, func(yield func(string) bool) {
+		for n := range s.len() {
+			if progress != nil && n%(1<<12) == 0 {
+				progress(n)
+			}
+			if !yield(s.product(int(s.byASIN(n))).contents()) {
+				return
+			}
 		}
-		slices.Sort(queries)
-		return slices.Compact(queries)
-	})
-	var err error
-	if c.ranked, err = newRanking(ctx, products, o.Index); err != nil {
+	}, runtime.GOMAXPROCS(0))
+	if err != nil {
 		return nil, fmt.Errorf("index of the products: %w", err)
 	}
-	return c, nil
+	return x, nil
 }
 
-// Close lets go of the index's file, if there is one. Nothing may be searched afterwards.
-func (c *Catalogue) Close() error { return c.ranked.index.Close() }
+// Close lets go of the files, if there are any. Nothing may be searched afterwards, and no text that the catalogue gave be
+// looked at.
+func (c *Catalogue) Close() error {
+	err := c.index.Close()
+	if unmap := c.unmap; unmap != nil {
+		*c.shelf = shelf{}
+		err = errors.Join(err, unmap())
+	}
+	return err
+}
 
 // Len is the number of products.
-func (c *Catalogue) Len() int { return len(c.products) }
+func (c *Catalogue) Len() int { return c.len() }
 
 // Product is the i-th product, in the order of the file. The caller must not change what it holds.
-func (c *Catalogue) Product(i int) Product { return c.products[i] }
+func (c *Catalogue) Product(i int) Product { return *c.product(i) }
 
 // Find is the product of an ASIN, in either case of its letters.
 func (c *Catalogue) Find(asin string) (Product, bool) {
-	i, ok := c.numbers[strings.ToUpper(asin)]
+	i, ok := c.find(strings.ToUpper(asin))
 	if !ok {
 		return Product{}, false
 	}
-	return c.products[i], true
+	return c.Product(int(i)), true
+}
+
+// nounsOf are the nouns of a product's title.
+func (c *Catalogue) nounsOf(p *Product) []string {
+	switch {
+	case c.nouns != nil:
+		return c.nouns.NounsOf(p.ASIN, p.Title)
+	case p.Nouns != nil:
+		return p.Nouns
+	default:
+		return Tagger{}.NounsOf(p.ASIN, p.Title)
+	}
 }
 
 // contents is the text of a product that is searched.

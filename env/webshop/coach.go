@@ -26,7 +26,7 @@ func (s *Suite) Expert(e env.Env, k env.Knowledge, advice []skill.Skill, r *rand
 	case env.Knows:
 		return knower{own.visit}, nil
 	case env.Sees:
-		return newShopper(own.visit.goal.Instruction, own.suite.o, own.suite.shop.queries(), advice, r), nil
+		return newShopper(own.visit.goal.Instruction, own.suite.o, own.suite.shop.queries, advice, r), nil
 	default:
 		return nil, fmt.Errorf("no such knowledge: %d", k)
 	}
@@ -52,7 +52,7 @@ func (k knower) Next() (episode.Action, bool) {
 		}
 		for _, o := range v.goal.Options {
 			if matchOptions([]GoalOption{o}, v.chosen) == 0 {
-				if value, ok := v.shop.products[v.product].valueFor(o); ok {
+				if value, ok := v.shop.product(int(v.product)).valueFor(o); ok {
 					return clickOn(value), true
 				}
 			}
@@ -90,7 +90,7 @@ func (p *Product) valueFor(o GoalOption) (string, bool) {
 
 // search looks for the title of the product, and if that did not find it, for its query.
 func (k knower) search() (episode.Action, bool) {
-	p := &k.visit.shop.products[k.visit.goal.Product]
+	p := k.visit.shop.product(k.visit.goal.Product)
 	byTitle, byQuery := searchFor(p.Title), searchFor("<q> "+p.Query)
 	switch "search[" + k.visit.query + "]" {
 	case lower(string(byTitle)):
@@ -115,7 +115,7 @@ func (k knower) turnTo() (episode.Action, bool) {
 	case page < v.number:
 		return press(toPrevious), true
 	default:
-		return clickOn(v.shop.products[v.hits[i]].ASIN), true
+		return clickOn(v.shop.asin(int(v.hits[i]))), true
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 	if err != nil {
 		return skill.Skill{}, false
 	}
-	p := &s.shop.products[g.Product]
+	p := s.shop.product(g.Product)
 	var hints []hint
 	for _, i := range r.Perm(len(g.Attributes)) {
 		if a := g.Attributes[i]; helpful {
@@ -188,8 +188,8 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 // brandWithout draws a maker of products with a query that lack an attribute.
 func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string, bool) {
 	var brands []string
-	for _, i := range s.shop.filter(func(q *Product) bool { return q.Query == p.Query }) {
-		q := &s.shop.products[i]
+	for _, i := range s.shop.ofQuery(p.Query) {
+		q := s.shop.product(int(i))
 		if b := brandOf(q.Title); b != "" && b != brandOf(p.Title) && !slices.Contains(brands, b) && matchAttributes([]string{attribute}, q) == 0 {
 			brands = append(brands, b)
 		}
@@ -204,7 +204,7 @@ func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string
 // does not.
 func (s *Suite) visitLength(g Goal, a away, hints []hint) int {
 	e := s.enter(g, a, 0)
-	x := newShopper(g.Instruction, s.o, s.shop.queries(), nil, nil)
+	x := newShopper(g.Instruction, s.o, s.shop.queries, nil, nil)
 	x.hints = hints
 	for n := range s.o.StepLimit {
 		a, ok := x.Next()
@@ -232,7 +232,7 @@ func (s *Suite) Lesson(t episode.Task, steps []episode.Step) (skill.Skill, bool)
 	if err != nil || len(steps) == 0 || steps[len(steps)-1].Reward < fullPay {
 		return skill.Skill{}, false
 	}
-	x := newShopper(g.Instruction, s.o, s.shop.queries(), nil, nil)
+	x := newShopper(g.Instruction, s.o, s.shop.queries, nil, nil)
 	for _, step := range steps {
 		x.Observe(step.Action, episode.StepResult{Observation: episode.Observation{Text: step.Observation}})
 	}

@@ -32,19 +32,17 @@ const balance = 0.22
 // is known for mostly comes from the one maker that is known for it in that family, so that there is something to learn
 // beyond one visit.
 func Generate(ctx context.Context, o GenerateOptions) (*Catalogue, error) {
-	products, nouns := generate(o)
-	return NewCatalogue(ctx, products, CatalogueOptions{Nouns: nouns})
+	return NewCatalogue(ctx, generate(o))
 }
 
-// generate makes the products and the nouns of their titles.
-func generate(o GenerateOptions) ([]Product, Nouns) {
+func generate(o GenerateOptions) []Product {
 	n := o.Products
 	if n <= 0 {
 		n = defaultProducts
 	}
 	m := maker{
 		tables: generatorTables(), seed: o.Seed.Derive("webshop catalogue"), r: o.Seed.Derive("webshop products").Rand(),
-		taken: map[string]bool{}, nouns: map[string][]string{},
+		taken: map[string]bool{},
 	}
 	m.brands = m.makeBrands()
 	quota := 0.0
@@ -64,7 +62,7 @@ func generate(o GenerateOptions) ([]Product, Nouns) {
 		}
 	}
 	m.r.Shuffle(len(m.products), func(i, j int) { m.products[i], m.products[j] = m.products[j], m.products[i] })
-	return m.products, listed{m.nouns, Tagger{}}
+	return m.products
 }
 
 // maker makes products, one cluster after another.
@@ -74,8 +72,7 @@ type maker struct {
 	r        *rand.Rand
 	brands   []string
 	products []Product
-	taken    map[string]bool     // ASINs
-	nouns    map[string][]string // of the titles, by ASIN
+	taken    map[string]bool // ASINs
 	// goals counts those of the family at hand; from mostGoals on nothing more of it is asked for.
 	goals, mostGoals int
 }
@@ -277,7 +274,7 @@ func (m *maker) add(d draft) {
 		p.Attributes = append(p.Attributes, a.phrase)
 	}
 	inTitle := w.title(&p)
-	m.nouns[p.ASIN] = w.nouns(inTitle)
+	p.Nouns = w.nouns(inTitle)
 	w.describe(&p, inTitle)
 	if d.asked > 0 {
 		p.InstructionAttributes = p.Attributes[:d.asked:d.asked]

@@ -53,7 +53,6 @@ type Goal struct {
 	Attributes  []string
 	Options     []GoalOption
 	Most        float64 // price bound, dollars
-	Weight      float64 // of being picked
 }
 
 // GoalOption is a choice that a goal asks for. Goals that people wrote name values alone; Group is "" then.
@@ -70,12 +69,12 @@ type goalRef struct {
 // concurrent use; every Shop of the same catalogue and options is the same.
 type Shop struct {
 	*Catalogue
-	o      GoalOptions
-	prices []float64 // hidden, by product
-	goals  []goalRef
-	weight []float64        // of each goal of a product, by product; nil for human goals, which weigh 1
-	sums   func() []float64 // of the goals' weights, from 0; made when first asked for
-	drawn  *twister         // behind the last draw
+	o       GoalOptions
+	prices  []float64 // hidden, by product
+	goals   []goalRef
+	weights func() []float64 // of each goal of a product, by product; made when first asked for
+	sums    func() []float64 // of the goals' weights, from 0; made when first asked for
+	drawn   *twister         // behind the last draw
 }
 
 // NewShop draws the prices and goals of a catalogue, in the order of the original: hidden prices, price bounds, order.
@@ -101,17 +100,16 @@ func NewShop(c *Catalogue, o GoalOptions) (*Shop, error) {
 		return nil, fmt.Errorf("there is no %s of goals", o.Order)
 	}
 	s.drawn.shuffle(len(s.goals), func(i, j int) { s.goals[i], s.goals[j] = s.goals[j], s.goals[i] })
-	s.sums = sync.OnceValue(func() []float64 {
-		return cumulative(len(s.goals), func(i int) float64 { return s.goalWeight(s.goals[i]) })
-	})
+	s.weights = sync.OnceValue(s.weigh)
+	s.sums = sync.OnceValue(func() []float64 { return cumulative(len(s.goals), s.Weight) })
 	return s, nil
 }
 
 // drawPrices settles what products with a range of prices cost.
 func (s *Shop) drawPrices() {
 	s.prices = make([]float64, s.Len())
-	for i := range s.products {
-		p := s.products[i].Price
+	for i := range s.prices {
+		p := s.row(i).price
 		s.prices[i] = p.Low
 		if p.Ranged {
 			s.prices[i] = s.drawn.uniform(p.Low, p.High)
@@ -135,8 +133,11 @@ func (s *Shop) drawMost(price float64) float32 {
 }
 
 func (s *Shop) humanGoals() {
-	for i := range s.products {
-		for n, h := range s.products[i].Human {
+	for i := range s.len() {
+		if s.row(i).human == 0 {
+			continue
+		}
+		for n, h := range s.product(i).Human {
 			if len(h.Attributes) > 0 {
 				s.goals = append(s.goals, goalRef{int32(i), int32(n), s.drawMost(s.prices[i])})
 			}
@@ -146,36 +147,47 @@ func (s *Shop) humanGoals() {
 
 // syntheticGoals makes a goal of every combination of options of every product with an instruction.
 func (s *Shop) syntheticGoals() error {
-	having := map[string]int{} // goals, by attribute
-	combinations := make([]int, s.Len())
-	for i := range s.products {
-		p := &s.products[i]
-		if p.Instruction == "" {
+	for i := range s.len() {
+		ways := int(s.row(i).ways)
+		if ways == 0 {
 			continue
 		}
-		most := s.drawMost(s.prices[i])
-		combinations[i] = p.combinations()
-		if combinations[i] > mostCombinations {
-			return fmt.Errorf("the options of product %s combine in more than %d ways: it cannot have a goal for each", p.ASIN, mostCombinations)
+		if ways > mostCombinations {
+			return fmt.Errorf("the options of product %s combine in more than %d ways: it cannot have a goal for each", s.asin(i), mostCombinations)
 		}
-		for n := range combinations[i] {
+		most := s.drawMost(s.prices[i])
+		for n := range ways {
 			s.goals = append(s.goals, goalRef{int32(i), int32(n), most})
 		}
-		for _, a := range p.InstructionAttributes {
-			having[a] += combinations[i]
+	}
+	return nil
+}
+
+// weigh gives the weight of each synthetic goal of a product, by product: the mean over the goal's attributes of one over the
+// number of goals that have it.
+func (s *Shop) weigh() []float64 {
+	having := map[string]int{} // goals, by attribute
+	for i := range s.len() {
+		if ways := int(s.row(i).ways); ways > 0 {
+			for _, a := range s.product(i).InstructionAttributes {
+				having[a] += ways
+			}
 		}
 	}
-	s.weight = make([]float64, s.Len())
-	for i, n := range combinations {
-		if as := s.products[i].InstructionAttributes; n > 0 && len(as) > 0 {
+	weights := make([]float64, s.len())
+	for i := range weights {
+		if s.row(i).ways == 0 {
+			continue
+		}
+		if as := s.product(i).InstructionAttributes; len(as) > 0 {
 			sum := 0.0
 			for _, a := range as {
 				sum += 1 / float64(having[a])
 			}
-			s.weight[i] = sum / float64(len(as))
+			weights[i] = sum / float64(len(as))
 		}
 	}
-	return nil
+	return weights
 }
 
 // mostCombinations of options are a hundred times as many as any product of the original has.
@@ -212,8 +224,8 @@ func (s *Shop) Goals() int { return len(s.goals) }
 // Goal is the i-th goal.
 func (s *Shop) Goal(i int) Goal {
 	ref := s.goals[i]
-	p := &s.products[ref.product]
-	g := Goal{Index: i, Product: int(ref.product), Most: float64(ref.most), Weight: s.goalWeight(ref)}
+	p := s.product(int(ref.product))
+	g := Goal{Index: i, Product: int(ref.product), Most: float64(ref.most)}
 	if s.o.Human {
 		h := p.Human[ref.nth]
 		g.Instruction, g.Attributes = strings.Trim(h.Text, "."), h.Attributes
@@ -245,11 +257,12 @@ func boundText(most float64) string {
 	return ", and price lower than " + strconv.FormatFloat(most, 'f', 2, 64) + " dollars"
 }
 
-func (s *Shop) goalWeight(ref goalRef) float64 {
-	if s.weight == nil {
+// Weight is how likely the i-th goal is to be drawn, among the weights of all.
+func (s *Shop) Weight(i int) float64 {
+	if s.o.Human {
 		return 1
 	}
-	return s.weight[ref.product]
+	return s.weights()[s.goals[i].product]
 }
 
 // cumulative sums weights, from 0.

@@ -86,13 +86,14 @@ func TestSeedsOfTheWrapper(t *testing.T) {
 			t.Errorf("seed %s: got %d goals, want %d, and some of them", seed, s.Goals(), w.Goals)
 		}
 		for _, p := range w.Prices {
-			if got := s.price(int(s.numbers[p[0].(string)])); got != p[2].(float64) {
+			product, _ := s.find(p[0].(string))
+			if got := s.price(int(product)); got != p[2].(float64) {
 				t.Errorf("seed %s: %s costs %v, want %v", seed, p[0], got, p[2])
 			}
 		}
 		for i, g := range w.First {
 			got := s.Goal(i)
-			if s.Product(got.Product).ASIN != g.ASIN || got.Instruction != g.Instruction || got.Most != g.Most || got.Weight != g.Weight {
+			if s.Product(got.Product).ASIN != g.ASIN || got.Instruction != g.Instruction || got.Most != g.Most || s.Weight(i) != g.Weight {
 				t.Errorf("seed %s, goal %d: got %+v, want %+v", seed, i, got, g)
 			}
 		}

@@ -25,10 +25,18 @@ type Files struct {
 
 // LoadOptions say how a catalogue is read. The zero value reads all of it.
 type LoadOptions struct {
-	Limit int    // of the entries of the products' file, from its start; 0 for all
-	Index string // see CatalogueOptions
-	// Progress is told the number of entries read, every few thousand of them; nil for nobody.
-	Progress func(entries int)
+	Limit int // of the entries of the products' file, from its start; 0 for all
+	// Cache names the files, without their endings, in which OpenCatalogue keeps products and index. As long as the
+	// catalogue's own files are the same it opens those the next time; "" for none.
+	Cache    string
+	Progress func(Progress) // told again and again how far it is; nil for nobody
+}
+
+// Progress is how far the reading of a catalogue is.
+type Progress struct {
+	Entries           int   // of the products' file that were read
+	Read, Size        int64 // bytes of that file, as it lies there; 0 where nobody knows
+	Indexed, Products int   // products that were indexed, and how many there are; 0 while reading
 }
 
 // Loaded counts what was read and what of it was left out.
@@ -42,43 +50,59 @@ type Loaded struct {
 	Unmatched     int // products of the other files that are not in the catalogue
 }
 
+func (l *Loaded) counts() [7]*int {
+	return [7]*int{&l.Entries, &l.Products, &l.Unnamed, &l.Overlong, &l.Repeated, &l.Attributeless, &l.Unmatched}
+}
+
 const (
 	longestASIN = 10
 	noAttribute = "DUMMY_ATTR" // of a product that the attributes' file does not have
 )
 
-// Read reads a catalogue. Entries are decoded as they come, so that of a large file little more is held than the
-// products. What the original would stumble over is an error that names the entry.
+// Read reads a catalogue. Entries are decoded as they come. What the original would stumble over is an error that names the
+// entry.
 func Read(ctx context.Context, f Files, o LoadOptions) (*Catalogue, Loaded, error) {
-	l := loader{o: o, entries: map[string]*attributesJSON{}, human: map[string][]humanJSON{}}
-	var g errgroup.Group // beside the products
-	g.Go(func() error { return l.readOthers(ctx, f) })
-	products, err := l.readProducts(ctx, f.Products, g.Wait)
-	if others := g.Wait(); others != nil {
-		return nil, l.loaded, others
+	var records bytes.Buffer
+	l := newLoader(o, &records)
+	if err := l.read(ctx, f); err != nil {
+		return nil, l.loaded, err
 	}
-	if err != nil {
-		return nil, l.loaded, fmt.Errorf("products: %w", err)
-	}
-	if l.loaded.Products > 0 && l.loaded.Attributeless == l.loaded.Products {
-		return nil, l.loaded, fmt.Errorf("the attributes' file has %d products and none of the catalogue's %d: they do not belong together", len(l.entries), l.loaded.Products)
-	}
-	var nouns Nouns
-	if f.Nouns != nil {
-		if nouns, err = readNouns(f.Nouns, products); err != nil {
-			return nil, l.loaded, fmt.Errorf("nouns of the titles: %w", err)
-		}
-	}
-	c, err := NewCatalogue(ctx, products, CatalogueOptions{Nouns: nouns, Index: o.Index})
+	c, err := l.packer.catalogue(ctx, &records)
 	return c, l.loaded, err
 }
 
 // loader gathers a catalogue from its files.
 type loader struct {
 	o       LoadOptions
+	packer  packer
 	loaded  Loaded
 	entries map[string]*attributesJSON
 	human   map[string][]humanJSON
+	nouns   map[string][]string // of titles; nil: there is no file of them
+	named   int                 // products whose title has nouns there
+}
+
+func newLoader(o LoadOptions, records io.Writer) *loader {
+	return &loader{o: o, packer: packer{w: records}, entries: map[string]*attributesJSON{}, human: map[string][]humanJSON{}}
+}
+
+// read reads all files; products go to the packer.
+func (l *loader) read(ctx context.Context, f Files) error {
+	var g errgroup.Group // beside the products
+	g.Go(func() error { return l.readOthers(ctx, f) })
+	err := l.readProducts(ctx, f.Products, g.Wait)
+	if others := g.Wait(); others != nil {
+		return others
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("products: %w", err)
+	case l.loaded.Products > 0 && l.loaded.Attributeless == l.loaded.Products:
+		return fmt.Errorf("the attributes' file has %d products and none of the catalogue's %d: they do not belong together", len(l.entries), l.loaded.Products)
+	case l.nouns != nil && l.named == 0:
+		return fmt.Errorf("nouns of the titles: none of the %d titles is of this catalogue", len(l.nouns))
+	}
+	return nil
 }
 
 // attributesJSON is an entry of the attributes' file.
@@ -173,17 +197,6 @@ func eachMember(d *json.Decoder, read func(name string, d *json.Decoder) error) 
 	return cut(err)
 }
 
-// end reads the delimiter that closes a list, and makes sure that nothing follows.
-func end(d *json.Decoder) error {
-	if _, err := d.Token(); err != nil {
-		return cut(err)
-	}
-	if t, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("after its end there is more: %v", cmp.Or[any](err, t))
-	}
-	return nil
-}
-
 // open reads the delimiter that a value must begin with.
 func open(d *json.Decoder, delim json.Delim) error {
 	t, err := d.Token()
@@ -205,7 +218,7 @@ func cut(err error) error {
 }
 
 // decode reads an entry that must be UTF-8.
-func decode(raw json.RawMessage, v any) error {
+func decode(raw []byte, v any) error {
 	if !utf8.Valid(raw) {
 		return errors.New("it is not UTF-8")
 	}
@@ -220,6 +233,13 @@ func (l *loader) readOthers(ctx context.Context, f Files) error {
 		if err := l.readHuman(ctx, f.Human); err != nil {
 			return fmt.Errorf("human instructions: %w", err)
 		}
+	}
+	if f.Nouns != nil {
+		nouns, err := readNouns(f.Nouns)
+		if err != nil {
+			return fmt.Errorf("nouns of the titles: %w", err)
+		}
+		l.nouns = nouns
 	}
 	return nil
 }
@@ -264,46 +284,30 @@ const batch = 256
 
 // readProducts reads entries in batches and decodes those of a batch side by side. Others waits for the other files,
 // without which nothing can be made of them.
-func (l *loader) readProducts(ctx context.Context, r io.Reader, others func() error) ([]Product, error) {
-	d := json.NewDecoder(r)
-	if err := open(d, '['); err != nil {
-		return nil, err
-	}
-	var products []Product
+func (l *loader) readProducts(ctx context.Context, r io.Reader, others func() error) error {
+	list := splitter{r: r}
 	seen := map[string]bool{}
 	for more := true; more; {
-		raw := make([]json.RawMessage, 0, batch)
-		for len(raw) < batch && (l.o.Limit == 0 || l.loaded.Entries < l.o.Limit) {
-			if more = d.More(); !more {
-				break
-			}
-			var one json.RawMessage
-			if err := d.Decode(&one); err != nil {
-				return nil, fmt.Errorf("entry %d: %w", l.loaded.Entries+1, cut(err))
-			}
-			raw = append(raw, one)
-			l.loaded.Entries++
+		raw, err := l.nextBatch(&list)
+		if more = err == nil && len(raw) > 0; err != nil && !errors.Is(err, io.EOF) {
+			return err
 		}
-		more = more && len(raw) > 0
 		read, err := decodeProducts(ctx, raw, l.loaded.Entries-len(raw))
 		if err = cmp.Or(others(), err); err != nil {
-			return nil, err
+			return err
 		}
 		for i := range read {
 			if l.keep(&read[i], seen) {
-				products = append(products, read[i].Product)
+				if err := l.packer.add(&read[i].Product); err != nil {
+					return err
+				}
+				l.loaded.Products++
 			}
 		}
 		if l.o.Progress != nil {
-			l.o.Progress(l.loaded.Entries)
+			l.o.Progress(Progress{Entries: l.loaded.Entries})
 		}
 	}
-	if l.o.Limit == 0 {
-		if err := end(d); err != nil {
-			return nil, err
-		}
-	}
-	l.loaded.Products = len(products)
 	for asin := range l.entries {
 		if !seen[asin] {
 			l.loaded.Unmatched++
@@ -314,7 +318,24 @@ func (l *loader) readProducts(ctx context.Context, r io.Reader, others func() er
 			l.loaded.Unmatched++
 		}
 	}
-	return products, nil
+	return nil
+}
+
+// nextBatch are the next entries; with them comes io.EOF at the end of the list.
+func (l *loader) nextBatch(list *splitter) ([][]byte, error) {
+	raw := make([][]byte, 0, batch)
+	for len(raw) < batch && (l.o.Limit == 0 || l.loaded.Entries < l.o.Limit) {
+		one, err := list.next()
+		if errors.Is(err, io.EOF) {
+			return raw, err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", l.loaded.Entries+1, err)
+		}
+		raw = append(raw, one)
+		l.loaded.Entries++
+	}
+	return raw, nil
 }
 
 // decoded is an entry, clean, or the reason to leave it out.
@@ -323,7 +344,7 @@ type decoded struct {
 	unnamed, overlong bool
 }
 
-func decodeProducts(ctx context.Context, raw []json.RawMessage, before int) ([]decoded, error) {
+func decodeProducts(ctx context.Context, raw [][]byte, before int) ([]decoded, error) {
 	out := make([]decoded, len(raw))
 	workers := runtime.GOMAXPROCS(0)
 	g, ctx := errgroup.WithContext(ctx)
@@ -340,7 +361,7 @@ func decodeProducts(ctx context.Context, raw []json.RawMessage, before int) ([]d
 	return out, g.Wait()
 }
 
-func (d *decoded) decode(raw json.RawMessage) error {
+func (d *decoded) decode(raw []byte) error {
 	var j productJSON
 	if err := decode(raw, &j); err != nil {
 		return err
@@ -392,6 +413,10 @@ func (l *loader) keep(d *decoded, seen map[string]bool) bool {
 	}
 	for _, h := range l.human[d.ASIN] {
 		d.Human = append(d.Human, HumanInstruction{Text: *h.Instruction, Attributes: h.InstructionAttributes, Options: h.InstructionOptions})
+	}
+	if nouns, brought := l.nouns[d.ASIN]; brought {
+		d.Nouns = nouns
+		l.named++
 	}
 	return true
 }

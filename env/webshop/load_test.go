@@ -21,8 +21,8 @@ func read(t testing.TB, products, attributes string, o LoadOptions) (*Catalogue,
 }
 
 func TestCleaning(t *testing.T) {
-	var told []int
-	c, got, err := read(t, `[`+mugJSON+`,`+lampJSON+`,{"asin":"nan"},{"asin":"B0000000012"},`+mugJSON+`]`, mugsAttr, LoadOptions{Progress: func(n int) { told = append(told, n) }})
+	var told []Progress
+	c, got, err := read(t, `[`+mugJSON+`,`+lampJSON+`,{"asin":"nan"},{"asin":"B0000000012"},`+mugJSON+`]`, mugsAttr, LoadOptions{Progress: func(p Progress) { told = append(told, p) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,16 +38,16 @@ func TestCleaning(t *testing.T) {
 		},
 		{
 			ASIN: "B000000002", Title: "Lamp", Bullets: []string{"Bright"}, Price: Price{10, 20.5, true},
-			Attributes: []string{}, Category: "garden", Query: "lamps", Path: "Home › Lamps",
+			Category: "garden", Query: "lamps", Path: "Home › Lamps",
 		},
 	}
-	if !reflect.DeepEqual(c.products, want) {
-		t.Errorf("got %+v\nwant %+v", c.products, want)
+	if got := []Product{c.Product(0), c.Product(1)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if text, want := c.products[0].contents(), "blue mug a mug. big  size: 1 | 2 l, 1 l"; text != want {
+	if text, want := c.product(0).contents(), "blue mug a mug. big  size: 1 | 2 l, 1 l"; text != want {
 		t.Errorf("contents: got %q, want %q", text, want)
 	}
-	if len(told) == 0 || told[len(told)-1] != 5 {
+	if len(told) == 0 || told[len(told)-1].Entries != 5 {
 		t.Errorf("told %v entries of 5", told)
 	}
 	if p, ok := c.Find("b000000002"); !ok || p.Title != "Lamp" {
@@ -67,7 +67,7 @@ func TestLimit(t *testing.T) {
 // the files belong to different catalogues.
 func TestMismatchedFiles(t *testing.T) {
 	c, got, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, `{"B000000001":{"attributes":[]},"B999999999":{}}`, LoadOptions{})
-	if err != nil || got.Attributeless != 1 || got.Unmatched != 1 || c.products[1].Attributes[0] != noAttribute {
+	if err != nil || got.Attributeless != 1 || got.Unmatched != 1 || c.product(1).Attributes[0] != noAttribute {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, _, err := read(t, `[`+mugJSON+`]`, `{"B999999999":{"attributes":[]}}`, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "belong together") {

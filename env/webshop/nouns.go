@@ -96,50 +96,30 @@ func titleWords(title string) []string {
 	return words
 }
 
-// listed are nouns that a catalogue brings, by ASIN.
-type listed struct {
-	nouns map[string][]string
-	rest  Nouns
-}
-
-// NounsOf implements Nouns.
-func (l listed) NounsOf(asin, title string) []string {
-	if n, ok := l.nouns[asin]; ok {
-		return n
-	}
-	return l.rest.NounsOf(asin, title)
-}
-
 // nounsJSON is a line of title_nouns.jsonl.
 type nounsJSON struct {
 	ASIN  string   `json:"asin"`
 	Nouns []string `json:"nouns"`
 }
 
-// readNouns reads the nouns of a catalogue's titles. Tagger guesses those of titles that are not there; if not one is
-// there, the file belongs to another catalogue, which is an error.
-func readNouns(r io.Reader, products []Product) (Nouns, error) {
-	l := listed{map[string][]string{}, Tagger{}}
+// readNouns reads the nouns of titles, by ASIN.
+func readNouns(r io.Reader) (map[string][]string, error) {
+	nouns := map[string][]string{}
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	for n := 1; ; n++ {
 		var j nounsJSON
 		err := d.Decode(&j)
 		if errors.Is(err, io.EOF) {
-			break
+			return nouns, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
+		list := make([]string, len(j.Nouns))
 		for i, w := range j.Nouns {
-			j.Nouns[i] = lower(w)
+			list[i] = lower(w)
 		}
-		l.nouns[j.ASIN] = j.Nouns
+		nouns[j.ASIN] = list
 	}
-	for i := range products {
-		if _, ok := l.nouns[products[i].ASIN]; ok {
-			return l, nil
-		}
-	}
-	return nil, fmt.Errorf("none of the %d titles is of this catalogue", len(l.nouns))
 }

@@ -42,76 +42,116 @@ const nounsFile = "title_nouns.jsonl"
 // OpenCatalogue reads a catalogue of the original from the files in a folder or in webshop/ under it, packed (.gz) or
 // not. Human instructions and nouns are read if they are there.
 func OpenCatalogue(ctx context.Context, dir string, size Size, o LoadOptions) (c *Catalogue, l Loaded, err error) {
-	names, ok := fileNames[size]
-	if !ok {
-		return nil, l, fmt.Errorf("there is no catalogue of %v", size)
-	}
 	folder := filepath.Join(dir, "webshop")
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		folder = dir
 	}
-	var f Files
-	var opened opened
-	defer func() { err = errors.Join(err, opened.close()) }()
-	if f.Products, err = opened.need(folder, names[0]); err == nil {
-		f.Attributes, err = opened.need(folder, names[1])
-	}
-	if err == nil {
-		f.Human, err = opened.find(folder, names[2])
-	}
-	if err == nil {
-		f.Nouns, err = opened.find(folder, []string{nounsFile})
-	}
+	s, err := findSource(folder, size)
 	if err != nil {
 		return nil, l, err
 	}
-	if c, l, err = Read(ctx, f, o); err != nil {
+	defer func() { err = errors.Join(err, s.close()) }()
+	if o.Cache != "" {
+		return s.openCached(ctx, o)
+	}
+	if c, l, err = Read(ctx, s.files(&o), o); err != nil {
 		err = fmt.Errorf("catalogue in %s: %w", folder, err)
 	}
 	return c, l, err
 }
 
-// opened are files to be closed.
-type opened []io.Closer
-
-func (o *opened) close() error {
-	var errs []error
-	for _, c := range *o {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
+// source is a catalogue's files: products, attributes, human instructions and nouns. The last two may be missing.
+type source struct {
+	folder string
+	parts  [4]*sourceFile
 }
 
-// need opens a file that must be there.
-func (o *opened) need(folder string, names []string) (io.Reader, error) {
-	r, err := o.find(folder, names)
-	if err == nil && r == nil {
-		err = fmt.Errorf("no %s (or .gz) in %s: name the folder of the shop's files", strings.Join(names, ", "), folder)
-	}
-	return r, err
+// sourceFile is an open file. It counts what is read of it.
+type sourceFile struct {
+	*os.File
+	info fs.FileInfo
+	read int64
+	text io.Reader // unpacked
 }
 
-// find opens the first file of a name that is there, packed or not; nil if none is.
-func (o *opened) find(folder string, names []string) (io.Reader, error) {
+func (f *sourceFile) Read(b []byte) (int, error) {
+	n, err := f.File.Read(b)
+	f.read += int64(n)
+	return n, err
+}
+
+func findSource(folder string, size Size) (s *source, err error) {
+	names, ok := fileNames[size]
+	if !ok {
+		return nil, fmt.Errorf("there is no catalogue of %v", size)
+	}
+	s = &source{folder: folder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	for i, candidates := range [4][]string{names[0], names[1], names[2], {nounsFile}} {
+		if s.parts[i], err = openFirst(folder, candidates); err != nil {
+			return nil, err
+		}
+		if s.parts[i] == nil && i < 2 {
+			return nil, fmt.Errorf("no %s (or .gz) in %s: name the folder of the shop's files", strings.Join(candidates, ", "), folder)
+		}
+	}
+	return s, nil
+}
+
+// openFirst opens the first file of a name that is there, packed or not; nil if none is.
+func openFirst(folder string, names []string) (*sourceFile, error) {
 	for _, name := range names {
 		for _, suffix := range []string{"", ".gz"} {
-			f, err := os.Open(filepath.Join(folder, name+suffix))
+			file, err := os.Open(filepath.Join(folder, name+suffix))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			*o = append(*o, f)
-			if suffix == "" {
-				return f, nil
+			f := &sourceFile{File: file}
+			f.text = f
+			if f.info, err = file.Stat(); err == nil && suffix != "" {
+				f.text, err = gzip.NewReader(f)
 			}
-			z, err := gzip.NewReader(f)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", f.Name(), err)
+				return nil, errors.Join(fmt.Errorf("%s: %w", file.Name(), err), file.Close())
 			}
-			return z, nil
+			return f, nil
 		}
 	}
 	return nil, nil
+}
+
+// files are the texts to read. Progress is told how much of the products' file was read.
+func (s *source) files(o *LoadOptions) Files {
+	products := s.parts[0]
+	if tell := o.Progress; tell != nil {
+		o.Progress = func(p Progress) {
+			p.Read, p.Size = products.read, products.info.Size()
+			tell(p)
+		}
+	}
+	f := Files{Products: products.text, Attributes: s.parts[1].text}
+	if h := s.parts[2]; h != nil {
+		f.Human = h.text
+	}
+	if n := s.parts[3]; n != nil {
+		f.Nouns = n.text
+	}
+	return f
+}
+
+func (s *source) close() error {
+	var errs []error
+	for _, f := range s.parts {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }

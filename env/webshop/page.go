@@ -113,11 +113,11 @@ func (s *Session) parts() []part {
 		return s.results(ps)
 	}
 	press("< Prev")
-	p := &s.shop.products[s.product]
+	p := s.shop.product(int(s.product))
 	switch s.at {
 	case itemPage:
 		ps = s.options(ps, p)
-		say(p.Title, "Price: "+s.shop.priceTexts[s.product], "Rating: N.A.")
+		say(p.Title, "Price: "+p.Price.String(), "Rating: N.A.")
 		press("Description", "Features", "Reviews")
 		if s.attributes {
 			press("Attributes")
@@ -160,11 +160,11 @@ func (s *Session) results(ps []part) []part {
 	}
 	ps = append(ps, part{"Next >", buttonPart})
 	for _, i := range s.onPage() {
-		p, kind := &s.shop.products[i], productPart
+		kind := productPart
 		if slices.Contains(s.visited, i) {
 			kind = visitedPart
 		}
-		ps = append(ps, part{p.ASIN, kind}, part{p.Title, plainPart}, part{s.shop.priceTexts[i], plainPart})
+		ps = append(ps, part{s.shop.asin(int(i)), kind}, part{s.shop.title(int(i)), plainPart}, part{s.shop.row(int(i)).price.String(), plainPart})
 	}
 	return ps
 }
@@ -196,7 +196,7 @@ func (s *Session) receipt(ps []part) []part {
 	options := htmlSafe.Replace(pythonJSON(sorted))
 	for _, t := range []string{
 		"Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
-		"Purchased", "asin", s.shop.products[s.product].ASIN, "options", options, "attrs", "None", "category", "None", "query", "None", "product category", "None",
+		"Purchased", "asin", s.shop.asin(int(s.product)), "options", options, "attrs", "None", "category", "None", "query", "None", "product category", "None",
 		"Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
 		"Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)", float(s.score.Total), "Reward Details ", "None",
 	} {

@@ -71,7 +71,7 @@ func (r *replayer) takePrices(folder fs.FS) error {
 	}
 	r.shop.prices = slices.Clone(r.shop.prices)
 	for asin, p := range prices {
-		if i, ok := r.shop.numbers[asin]; ok {
+		if i, ok := r.shop.find(asin); ok {
 			r.shop.prices[i] = p
 		}
 	}
@@ -223,7 +223,7 @@ func (r *replayer) compareGoal(index int, w *recordedGoal) (*Shop, Goal, error) 
 	if err != nil {
 		return nil, Goal{}, err
 	}
-	p := &shop.products[g.Product]
+	p := shop.product(g.Product)
 	bare := strings.TrimSuffix(g.Instruction, boundText(g.Most))
 	err = cmp.Or(
 		same(r, "product", p.ASIN, w.ASIN),
@@ -231,7 +231,7 @@ func (r *replayer) compareGoal(index int, w *recordedGoal) (*Shop, Goal, error) 
 		same(r, "instruction", bare, cmp.Or(w.WithoutPrice, strings.TrimSuffix(w.Instruction, boundText(w.Most)))),
 		sameList(r, "attributes", g.Attributes, w.Attributes),
 		same(r, "options", fmt.Sprintf("%q", g.Options), fmt.Sprintf("%q", options)),
-		same(r, "weight", g.Weight, w.Weight),
+		same(r, "weight", shop.Weight(g.Index), w.Weight),
 		sameIf(r, "category", p.Category, w.Category),
 		sameIf(r, "title", p.Title, w.Name),
 		sameIf(r, "path", p.Path, w.Path),
@@ -394,7 +394,7 @@ func (r *replayer) compareStep(v *Session, took bool, w recordedStep, show func(
 func (r *replayer) asins(products []int32) []string {
 	asins := make([]string, len(products))
 	for i, p := range products {
-		asins[i] = r.shop.products[p].ASIN
+		asins[i] = r.shop.asin(int(p))
 	}
 	return asins
 }
@@ -460,7 +460,7 @@ func (r *replayer) ranking(w recordedRanking) error {
 	}
 	r.result.Episodes++
 	r.task, r.action = "search", w.Query
-	return sameList(r, "products", r.asins(r.shop.find(w.Query, 0)), want)
+	return sameList(r, "products", r.asins(r.shop.answer(w.Query, 0)), want)
 }
 
 // recordedPurchase is what a recorded episode bought, and the original's reward with two ways to tell nouns.
@@ -484,7 +484,7 @@ func (r *replayer) purchase(w recordedPurchase) error {
 	if err != nil {
 		return err
 	}
-	product, ok := shop.numbers[w.Purchased]
+	product, ok := shop.find(w.Purchased)
 	if !ok || w.Goal < 0 || w.Goal >= shop.Goals() {
 		r.skip(r.task, "this catalogue does not have the product or the goal")
 		return nil
@@ -496,7 +496,7 @@ func (r *replayer) purchase(w recordedPurchase) error {
 	g := bounded(priced.Goal(w.Goal), w.Most)
 	got := priced.Score(g, int(product), chosenOf(w.Options))
 	return cmp.Or(
-		same(r, "product", shop.products[g.Product].ASIN, w.ASIN),
+		same(r, "product", shop.asin(g.Product), w.ASIN),
 		same(r, "reward", got.Total, w.Spaced.Reward),
 		r.compareScore(got, &w.Spaced.Score),
 	)
@@ -540,7 +540,7 @@ func (r *replayer) transcript(w recordedTranscript) error {
 		r.skip(parts[2], "this catalogue has no such goal")
 		return nil
 	}
-	r.task = fmt.Sprintf("%s/%d", shop.products[g.Product].ASIN, g.Index)
+	r.task = fmt.Sprintf("%s/%d", shop.asin(g.Product), g.Index)
 	r.result.Episodes++
 	_, err = r.visit(shop, bounded(g, most), w.Steps, (*Session).Text)
 	return err
@@ -592,7 +592,7 @@ type recordedLog struct {
 
 func (r *replayer) log(w recordedLog) error {
 	r.task = w.Goal.ASIN
-	wanted, ok := r.shop.numbers[w.Goal.ASIN]
+	wanted, ok := r.shop.find(w.Goal.ASIN)
 	if !ok {
 		r.skip(w.Goal.ASIN, "this catalogue does not have the product that the goal is for")
 		return nil
@@ -627,7 +627,7 @@ type logResultsPage struct {
 }
 
 func (r *replayer) logResults(w logResultsPage) error {
-	v := Session{hits: r.shop.find(strings.Join(w.Keywords, " "), 0), number: max(1, w.Page)}
+	v := Session{hits: r.shop.answer(strings.Join(w.Keywords, " "), 0), number: max(1, w.Page)}
 	return sameList(r, "products", r.asins(v.onPage()), w.ASINs)
 }
 
@@ -639,7 +639,7 @@ type logPurchase struct {
 }
 
 func (r *replayer) logDone(g Goal, w logPurchase, reward *float64, score *recordedScore) error {
-	product, ok := r.shop.numbers[w.ASIN]
+	product, ok := r.shop.find(w.ASIN)
 	if !ok {
 		return r.differ("product", "not in the catalogue", w.ASIN)
 	}

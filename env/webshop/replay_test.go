@@ -76,7 +76,7 @@ func recorded(t testing.TB, s *Shop) string {
 	b, err := json.Marshal(map[string]any{
 		"tag": "by hand", "goal_idx": 0, "noun_oracle": spacedNouns, "steps_text": play((*Session).Text), "steps_text_rich": play((*Session).Rich),
 		"goal": map[string]any{
-			"asin": "B000000001", "query": "mugs", "instruction_text": g.Instruction, "attributes": g.Attributes, "price_upper": g.Most, "goal_options": options, "weight": g.Weight,
+			"asin": "B000000001", "query": "mugs", "instruction_text": g.Instruction, "attributes": g.Attributes, "price_upper": g.Most, "goal_options": options, "weight": s.Weight(g.Index),
 		},
 		"verbose_info": map[string]any{"r_type": 1.0, "r_att": 1.0, "w_att": 1.0 / 3, "r_option": 1.0, "query_match": true, "title_score": 1.0, "r_price": true},
 	})

@@ -35,14 +35,14 @@ func (s Score) parts() float64 { return float64(s.OfAttributes + s.OfOptions + 1
 
 // Score judges the purchase of a product.
 func (s *Shop) Score(g Goal, product int, chosen []GoalOption) Score {
-	p, wanted := &s.products[product], &s.products[g.Product]
+	p, wanted := s.product(product), s.product(g.Product)
 	r := Score{
 		SameQuery: p.Query == wanted.Query, LikeCategory: likePaths(p.Path, wanted.Path),
 		Attributes: matchAttributes(g.Attributes, p), OfAttributes: len(g.Attributes),
 		Options: matchOptions(g.Options, chosen), OfOptions: len(g.Options),
 		Affordable: s.price(product) <= g.Most,
 	}
-	r.Title = titleScore(s.nouns.NounsOf(p.ASIN, p.Title), s.nouns.NounsOf(wanted.ASIN, wanted.Title))
+	r.Title = titleScore(s.nounsOf(p), s.nounsOf(wanted))
 	r.Kind = kindScore(r.SameQuery || r.LikeCategory, r.Title)
 	r.Total = r.total()
 	return r

@@ -206,7 +206,7 @@ func TestNouns(t *testing.T) {
 	}
 	for asin, want := range map[string]string{"B000000001": "[blue mug]", "B000000002": "[bulb bulb]"} {
 		p, _ := c.Find(asin)
-		if got := fmt.Sprint(c.nouns.NounsOf(p.ASIN, p.Title)); got != want {
+		if got := fmt.Sprint(c.nounsOf(&p)); got != want {
 			t.Errorf("%s: got %s, want %s", asin, got, want)
 		}
 	}
@@ -306,7 +306,7 @@ func TestTaggerOnRecordedPurchases(t *testing.T) {
 	s := newShop(t, realCatalogue(t), GoalOptions{})
 	others := 0
 	for _, w := range want {
-		product := s.numbers[w.Purchased]
+		product, _ := s.find(w.Purchased)
 		s.prices[product] = w.Price
 		if got := s.Score(bounded(s.Goal(w.Goal), w.Most), int(product), chosenOf(w.Options)); got.Total != 1 {
 			t.Errorf("goal %d, %s: got %+v, want 1", w.Goal, w.Purchased, got)

@@ -106,7 +106,7 @@ func parseAction(action string) (name, argument string, ok bool) {
 }
 
 func (s *Session) search(query string) {
-	s.query, s.hits = query, s.away.without(s.shop.find(query, s.seed), s.goal.Product)
+	s.query, s.hits = query, s.away.without(s.shop.answer(query, s.seed), s.goal.Product)
 	s.at, s.number, s.product, s.chosen = resultsPage, 1, 0, nil
 }
 
@@ -138,7 +138,7 @@ func (s *Session) shownNames() []string {
 	if s.at == resultsPage {
 		products := s.onPage()
 		for i, p := range products {
-			names[len(names)-len(products)+i] = s.shop.products[p].ASIN
+			names[len(names)-len(products)+i] = s.shop.asin(int(p))
 		}
 	}
 	return names
@@ -179,7 +179,7 @@ func (s *Session) clickResults(target string) bool {
 		return true
 	}
 	for _, i := range s.onPage() {
-		if s.shop.lowASINs[i] == target {
+		if lower(s.shop.asin(int(i))) == target {
 			s.at, s.product = itemPage, i
 			if !slices.Contains(s.visited, i) {
 				s.visited = append(s.visited, i)
@@ -216,7 +216,7 @@ func (s *Session) clickItem(target string) bool {
 
 // choose takes an option of the last group that has it.
 func (s *Session) choose(value string) bool {
-	for _, g := range slices.Backward(s.shop.products[s.product].Options) {
+	for _, g := range slices.Backward(s.shop.product(int(s.product)).Options) {
 		if !slices.Contains(g.Values, value) {
 			continue
 		}
@@ -256,11 +256,11 @@ func (s *Session) Clickables() []string {
 		}
 		c = append(c, toNext)
 		for _, i := range s.onPage() {
-			c = append(c, s.shop.lowASINs[i])
+			c = append(c, lower(s.shop.asin(int(i))))
 		}
 		return c
 	case itemPage:
-		return s.shop.products[s.product].clickables(s.attributes)
+		return s.shop.product(int(s.product)).clickables(s.attributes)
 	case descriptionPage, featuresPage, reviewsPage, attributesPage:
 		return []string{toSearch, toPrevious}
 	case donePage:

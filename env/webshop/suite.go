@@ -203,7 +203,7 @@ func (s *Suite) list(split string, first, end int) []episode.Task {
 		g := s.shop.Goal(i)
 		f := FamilyOf(g.Instruction)
 		tasks = append(tasks, episode.Task{
-			ID:    strings.Join([]string{s.prefix, split, s.shop.products[g.Product].ASIN, strconv.Itoa(i)}, "/"),
+			ID:    strings.Join([]string{s.prefix, split, s.shop.asin(g.Product), strconv.Itoa(i)}, "/"),
 			Split: split, Family: f, Category: f, Goal: g.Instruction,
 		})
 	}
@@ -228,7 +228,7 @@ func (s *Suite) Goal(id string) (Goal, error) {
 		return Goal{}, fmt.Errorf("%w: %q is not one of %d", ErrNoGoal, id, s.shop.Goals())
 	}
 	g := s.shop.Goal(i)
-	if asin := s.shop.products[g.Product].ASIN; asin != parts[2] {
+	if asin := s.shop.asin(g.Product); asin != parts[2] {
 		return Goal{}, fmt.Errorf("%w: %q: goal %d of this catalogue asks for %s", ErrNoGoal, id, i, asin)
 	}
 	return g, nil

@@ -3,13 +3,10 @@ package webshop
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"skillmaster/bm25"
 	"skillmaster/env"
 	"skillmaster/env/envtest"
 	"skillmaster/episode"
@@ -158,8 +155,8 @@ func TestRandomResults(t *testing.T) {
 func TestSpecialSearches(t *testing.T) {
 	s := newShop(t, realCatalogue(t), GoalOptions{})
 	count := func(is func(p *Product) bool) (n int) {
-		for i := range s.products {
-			if is(&s.products[i]) {
+		for i := range s.Len() {
+			if is(s.product(i)) {
 				n++
 			}
 		}
@@ -179,33 +176,6 @@ func TestSpecialSearches(t *testing.T) {
 		if v.Act("search[" + query + "]"); len(v.hits) != want {
 			t.Errorf("%q: %d products, want %d", query, len(v.hits), want)
 		}
-	}
-}
-
-// The index of a catalogue is kept in a file, and that of another one is not taken for it.
-func TestIndexFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "index")
-	o := LoadOptions{Index: path}
-	for _, what := range []string{"made", "read"} {
-		c, _, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, o)
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if hits := c.find("bright blue", 0); !slices.Equal(hits, []int32{1, 0}) {
-			t.Errorf("%s: found %v", what, hits)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, _, err := read(t, `[`+mugJSON+`]`, mugsAttr, o); !errors.Is(err, bm25.ErrOther) {
-		t.Errorf("the index of another catalogue: %v", err)
-	}
-	if err := os.Truncate(path, 100); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := read(t, `[`+mugJSON+`,`+lampJSON+`]`, mugsAttr, o); !errors.Is(err, bm25.ErrDamaged) {
-		t.Errorf("a damaged index: %v", err)
 	}
 }
 

@@ -18,8 +18,8 @@ func (c *Catalogue) Write(s Sinks) error {
 	human.begin(s.Human, "{", "}\n")
 	nouns.begin(s.Nouns, "", "\n")
 	nouns.comma = "\n"
-	for i := range c.products {
-		p := &c.products[i]
+	for i := range c.len() {
+		p := c.product(i)
 		products.put("", productOut{
 			ASIN: p.ASIN, Name: p.Title, Description: p.Description, Bullets: p.Bullets, Pricing: pricing(p.Price), Options: p.Options,
 			Category: p.Category, Query: p.Query, Path: p.Path, Images: []string{},
@@ -32,7 +32,7 @@ func (c *Catalogue) Write(s Sinks) error {
 			}
 			human.put(p.ASIN, list)
 		}
-		nouns.put("", nounsJSON{p.ASIN, c.nouns.NounsOf(p.ASIN, p.Title)})
+		nouns.put("", nounsJSON{p.ASIN, c.nounsOf(p)})
 	}
 	return errors.Join(products.end(), attributes.end(), human.end(), nouns.end())
 }
