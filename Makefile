@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python arm64 results-method integration openenv-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python arm64 results-method integration openenv-python tinker-python
 
 check: format vet lint test
 
@@ -83,7 +83,7 @@ model-python:
 	SKILLMASTER_PYTHON=$(PYTHON) go test -count=1 -run 'PretrainedRun|OwnModel' -v ./cmd/skillmaster
 
 # Against software that is not ours, installed under bin/python/. docs/integration.md records what came of it.
-integration: openenv-python
+integration: openenv-python tinker-python
 
 # Stock OpenEnv clients play our worlds, and we play the stock example on the stock server.
 openenv-python: build
@@ -94,3 +94,7 @@ arm64:
 	GOARCH=arm64 CGO_ENABLED=0 go test -timeout 60m -exec qemu-aarch64 ./policy/transformer/... ./chat
 	GOARCH=arm64 CGO_ENABLED=0 go build -o bin/skillmaster-arm64 ./cmd/skillmaster
 	qemu-aarch64 bin/skillmaster-arm64 play --help >/dev/null
+
+# The stock Tinker SDK trains on our server.
+tinker-python: build
+	policy/tinker/testdata/python/integration.sh bin/skillmaster bin/python

@@ -43,18 +43,26 @@ func (m *trained) close() {
 	}
 }
 
-// add makes a model and its worker. The caller holds no lock.
-func (v *Server) add(session string, rank int) (*trained, error) {
+// add makes a model and its worker, or finds the one that was made by the same request. Models are named as the Python SDK
+// expects it. The caller holds no lock.
+func (v *Server) add(session string, number, rank int) (*trained, error) {
+	if number < 0 || number > 1e9 {
+		return nil, wrong("model_seq_id is %d", number)
+	}
 	if err := v.alive(session); err != nil {
 		return nil, err
 	}
 	v.sweep()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	id := fmt.Sprintf("%s:train:%d", session, number)
+	if m := v.models[id]; m != nil {
+		return m, nil
+	}
 	if len(v.models) >= v.served.Models {
 		return nil, refused{http.StatusTooManyRequests, fmt.Sprintf("there are %d models already, no more fit: unload one", len(v.models))}
 	}
-	m := &trained{id: "model-" + random(), session: session, rank: rank, queue: make(chan func(), mostQueued), asked: map[int]*promised{}}
+	m := &trained{id: id, session: session, rank: rank, queue: make(chan func(), mostQueued), asked: map[int]*promised{}}
 	v.models[m.id] = m
 	v.work.Go(func() {
 		for work := range m.queue {
@@ -137,7 +145,7 @@ func (v *Server) createModel(_ *http.Request, q createModel) (any, error) {
 	case q.Optimiser != nil && q.Optimiser.Type != "adamw":
 		return nil, wrong("there is no optimiser %q here, but adamw", q.Optimiser.Type)
 	}
-	m, err := v.add(q.Session, rank)
+	m, err := v.add(q.Session, q.Number, rank)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strings"
 )
 
 // Where things are kept: tinker://MODEL/weights/NAME and tinker://MODEL/sampler_weights/NAME.
@@ -20,7 +21,7 @@ const (
 
 var (
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
-	pathForm = regexp.MustCompile(`^tinker://(model-[a-z0-9]{20,40})/(weights|sampler_weights)/([A-Za-z0-9_-]{1,128})$`)
+	pathForm = regexp.MustCompile(`^tinker://(session-[a-z0-9]{20,40}:train:[0-9]{1,10})/(weights|sampler_weights)/([A-Za-z0-9_-]{1,128})$`)
 )
 
 // place is where something that was saved lies.
@@ -28,7 +29,12 @@ type place struct{ model, kind, name string }
 
 func (p place) String() string { return "tinker://" + p.model + "/" + p.kind + "/" + p.name }
 
-func (p place) file() string { return path.Join(p.model, p.kind, p.name) }
+func (p place) file() string { return path.Join(p.folder(), p.name) }
+
+func (p place) folder() string { return path.Join(p.top(), p.kind) }
+
+// top is the model's folder; a colon is no part of a name everywhere.
+func (p place) top() string { return strings.ReplaceAll(p.model, ":", "_") }
 
 func readPlace(text string) (place, error) {
 	m := pathForm.FindStringSubmatch(text)
@@ -52,7 +58,7 @@ func (v *Server) save(ctx context.Context, m *trained, p place, overwrite bool) 
 	if _, err := v.root.Stat(p.file()); err == nil && !overwrite {
 		return refused{http.StatusConflict, fmt.Sprintf("%s exists already", p)}
 	}
-	for _, dir := range []string{p.model, path.Join(p.model, p.kind)} {
+	for _, dir := range []string{p.top(), p.folder()} {
 		if err := v.root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
@@ -157,7 +163,10 @@ func (v *Server) loadWeights(_ *http.Request, q loadWeights) (any, error) {
 	made := q.Model == ""
 	var m *trained
 	if made {
-		m, err = v.add(q.Session, a.Rank)
+		if q.Number == nil {
+			return nil, wrong("give model_seq_id")
+		}
+		m, err = v.add(q.Session, *q.Number, a.Rank)
 	} else {
 		m, err = v.model(q.Model)
 	}
