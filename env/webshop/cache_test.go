@@ -215,3 +215,10 @@ func FuzzShelf(f *testing.F) {
 		}
 	})
 }
+
+func TestFolderWithoutCatalogue(t *testing.T) {
+	folder := t.TempDir()
+	if _, _, err := OpenCatalogue(t.Context(), folder, Small, LoadOptions{}); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("an empty folder is answered with %v", err)
+	}
+}

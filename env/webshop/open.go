@@ -80,12 +80,12 @@ func (f *sourceFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func findSource(folder string, size Size) (s *source, err error) {
+func findSource(folder string, size Size) (_ *source, err error) {
 	names, ok := fileNames[size]
 	if !ok {
 		return nil, fmt.Errorf("there is no catalogue of %v", size)
 	}
-	s = &source{folder: folder}
+	s := &source{folder: folder}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
