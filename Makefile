@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python tokenizers model-python arm64 results-method integration openenv-python tinker-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results-method integration openenv-python tinker-python
 
 check: format vet lint test
 
@@ -65,6 +65,16 @@ alfworld-python: build
 # The speed of both, ROUNDS times in turn.
 bench-python: build
 	env/alfworld/testdata/python/original.sh bench bin/skillmaster bin/python $(ROUNDS)
+
+# The embedded engine and PyTorch, ROUNDS times in turn: Debian's python3-torch where it is installed, and the newest of PyPI (6 GB under
+# bin/python/torch; TORCH names one that is there already). SHAPE is given to both.
+TORCH ?= bin/python/torch/bin/python
+SHAPE ?= --width 256 --hidden 1024 --length 512 --batch 8 --vocab 4096 --sequences 16
+bin/python/torch/bin/python:
+	$(PYTHON) -m venv bin/python/torch
+	$@ -m pip install -q torch numpy
+bench-torch: build $(TORCH)
+	python3 policy/transformer/testdata/beside_torch.py --rounds $(ROUNDS) bin/skillmaster /usr/bin/python3 $(TORCH) -- $(SHAPE)
 
 # Tokenizers of released models, out of packages that hold them, against stored ids. PYTHON is one with tokenizers and gguf.
 PYTHON ?= python3

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type benchEngineCmd struct {
 	Workers   int     `help:"Cores to use. Default: all." default:"0"`
 	Rounds    int     `help:"Times that everything is measured; medians are printed." default:"3"`
 	Seconds   float64 `help:"Seconds to measure each part of a round for, at least." default:"1"`
+	Table     string  `help:"Measure a row for each of several values of one thing, with one worker and with all of them." enum:"context,batch,width,size," default:""`
 	JSON      bool    `help:"Print JSON." name:"json"`
 }
 
@@ -42,33 +44,46 @@ type benchEngineCmd struct {
 func (benchEngineCmd) Help() string {
 	return `Trains and samples on random ids with fresh weights of the given shape, in float32 and, where the processor has
 instructions for it, in bfloat16, in turn. Peak is what the workers reach together with nothing but multiply-adds; the share
-of it counts the model's multiply-adds (weights of matrices and attention, backward twice forward), nothing else.
+of it counts the model's multiply-adds (weights of matrices and attention, backward twice forward), nothing else. Memory is
+what training made resident at its highest, the model itself left out, and what the learner says it is for.
+
+--table context goes from 256 to 4096 ids, in batches of as many ids as the other options say; batch from 1 sequence to 64, trained
+and sampled; width from 64 to 512, with heads and feed-forward layers in proportion; size to models of 1, 5 and 25 million
+parameters.
 
 Examples:
   skillmaster bench engine
-  skillmaster bench engine --width 256 --hidden 1024 --length 512 --json`
+  skillmaster bench engine --width 256 --hidden 1024 --length 512 --json
+  skillmaster bench engine --table size --rounds 5`
 }
 
-// engineBench is what was measured.
+// engineBench is what was measured of one shape.
 type engineBench struct {
-	Machine    machine         `json:"machine"`
-	Workers    int             `json:"workers"`
-	Parameters int             `json:"parameters"`
-	Precisions []enginePrecise `json:"precisions"`
+	Machine    machine            `json:"machine"`
+	Shape      transformer.Config `json:"shape"`
+	Batch      int                `json:"batch"`
+	Length     int                `json:"length"`
+	Sequences  int                `json:"sequences"`
+	Workers    int                `json:"workers"`
+	Parameters int                `json:"parameters"`
+	Precisions []enginePrecise    `json:"precisions"`
 }
 
-// enginePrecise is what was measured in one precision: medians over the rounds.
+// enginePrecise is what was measured in one precision: medians over the rounds. What was not measured is null.
 type enginePrecise struct {
 	Precision    transformer.Precision `json:"precision"`
 	Kernel       string                `json:"kernel"`
-	Peak         float64               `json:"peak_gflops"` // of all workers; 0: not measured
+	Peak         *float64              `json:"peak_gflops"` // of all workers
 	Train        float64               `json:"train_tokens_per_second"`
-	PeakFraction float64               `json:"peak_fraction"` // 0: not measured
+	PeakFraction *float64              `json:"peak_fraction"`
 	Sample       float64               `json:"sampled_tokens_per_second"`
 	Read         float64               `json:"prompt_and_sampled_tokens_per_second"`
+	Decode       *float64              `json:"sampled_tokens_per_second_after_the_first"`
 	First        float64               `json:"seconds_to_first_token"` // of all sequences at once
+	Resident     *float64              `json:"step_bytes"`             // resident memory's growth while training, at its highest
+	Memory       transformer.Memory    `json:"memory"`                 // where it goes
 
-	peak, train, sample, first []float64
+	peak, train, sample, decode, first, resident []float64
 }
 
 func (c *benchEngineCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
@@ -78,42 +93,110 @@ func (c *benchEngineCmd) Execute(ctx context.Context, stdout, stderr io.Writer) 
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
 	}
-	m, err := transformer.NewModel(c.shape(), 1, nil)
-	if err != nil {
-		return usage(err)
+	runs := []engineRun{{command: *c}}
+	if c.Table != "" {
+		runs = c.tableRuns()
 	}
-	b := engineBench{Machine: thisMachine(), Workers: c.Workers, Parameters: m.Parameters(), Precisions: []enginePrecise{
-		{Precision: transformer.Float32, Kernel: transformer.Kernel()},
-	}}
-	if k := transformer.KernelBF16(); k != "generic" {
-		b.Precisions = append(b.Precisions, enginePrecise{Precision: transformer.BFloat16, Kernel: k})
+	for i := range runs {
+		if err := runs[i].prepare(); err != nil {
+			return err
+		}
 	}
 	for round := range c.Rounds {
-		for i := range b.Precisions {
-			p := &b.Precisions[i]
-			fmt.Fprintf(stderr, "round %d of %d, %v\n", round+1, c.Rounds, p.Precision)
-			if err := c.round(ctx, m, p); err != nil {
+		for i := range runs {
+			fmt.Fprintf(stderr, "round %d of %d, part %d of %d\n", round+1, c.Rounds, i+1, len(runs))
+			if err := runs[i].round(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range b.Precisions {
-		c.summarise(&b.Precisions[i])
+	var all []engineBench
+	for _, r := range runs {
+		r.summarise()
+		all = append(all, r.bench)
 	}
-	if c.JSON {
-		return printJSON(stdout, b)
+	switch {
+	case c.JSON && c.Table == "":
+		return printJSON(stdout, all[0])
+	case c.JSON:
+		return printJSON(stdout, all)
+	case c.Table != "":
+		return printEngineTable(stdout, c.Table, runs)
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(stdout, "%s\n%d parameters, %d workers, medians of %d rounds\n", b.Machine, b.Parameters, b.Workers, c.Rounds)
-	fmt.Fprint(w, "precision\tkernel\tpeak GFLOP/s\ttrain tokens/s\tof peak\tsampled tokens/s\twith prompts\tfirst token s\t\n")
-	for _, p := range b.Precisions {
-		peak, share := "–", "–"
-		if p.Peak > 0 {
-			peak, share = fmt.Sprintf("%.0f", p.Peak), fmt.Sprintf("%.0f %%", 100*p.PeakFraction)
+	return printEngine(stdout, all[0], c.Rounds)
+}
+
+// engineRun is one shape to measure.
+type engineRun struct {
+	name    string // in a table
+	command benchEngineCmd
+	model   *transformer.Model
+	bench   engineBench
+}
+
+func (r *engineRun) prepare() error {
+	c := &r.command
+	m, err := transformer.NewModel(c.shape(), 1, nil)
+	if err != nil {
+		return usage(err)
+	}
+	r.model = m
+	r.bench = engineBench{
+		Machine: thisMachine(), Shape: m.Config(), Batch: c.Batch, Length: c.Length, Sequences: c.Sequences, Workers: c.Workers,
+		Parameters: m.Parameters(), Precisions: []enginePrecise{{Precision: transformer.Float32, Kernel: transformer.Kernel()}},
+	}
+	if k := transformer.KernelBF16(); k != "generic" {
+		r.bench.Precisions = append(r.bench.Precisions, enginePrecise{Precision: transformer.BFloat16, Kernel: k})
+	}
+	return nil
+}
+
+// round measures everything once.
+func (r *engineRun) round(ctx context.Context) error {
+	for i := range r.bench.Precisions {
+		p := &r.bench.Precisions[i]
+		p.peak = append(p.peak, r.command.peak(ctx, p.Precision)/1e9)
+		if err := errors.Join(r.command.sample(ctx, r.model, p), r.command.train(ctx, p)); err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%v\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%.3f\t\n", p.Precision, p.Kernel, peak, p.Train, share, p.Sample, p.Read, p.First)
+	}
+	return nil
+}
+
+func (r *engineRun) summarise() {
+	for i := range r.bench.Precisions {
+		r.command.summarise(&r.bench.Precisions[i])
+	}
+}
+
+func printEngine(out io.Writer, b engineBench, rounds int) error {
+	fmt.Fprintf(out, "%s\n%d parameters, %d workers, medians of %d rounds\n", b.Machine, b.Parameters, b.Workers, rounds)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "precision\tkernel\tpeak GFLOP/s\ttrain tokens/s\tof peak\tsampled tokens/s\twith prompts\tafter the first\tfirst token s\t\n")
+	for _, p := range b.Precisions {
+		fmt.Fprintf(w, "%v\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%s\t%.3f\t\n", p.Precision, p.Kernel, measured("%.0f", p.Peak, 1), p.Train,
+			measured("%.0f %%", p.PeakFraction, 100), p.Sample, p.Read, measured("%.0f", p.Decode, 1), p.First)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(w, "memory MB\tresident growth\theld\tweights\tpacked\tmoments\tgradients\tactivations\twork\t\n")
+	for _, p := range b.Precisions {
+		fmt.Fprintf(w, "%v\t%s\t", p.Precision, measured("%.0f", p.Resident, 1e-6))
+		for _, n := range []int64{p.Memory.Total(), p.Memory.Weights, p.Memory.Packed, p.Memory.Moments, p.Memory.Gradients, p.Memory.Activations, p.Memory.Work} {
+			fmt.Fprintf(w, "%.0f\t", float64(n)/1e6)
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// measured formats a number times a scale, or says that there is none.
+func measured(format string, v *float64, scale float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf(format, *v*scale)
 }
 
 func (c *benchEngineCmd) shape() transformer.Config {
@@ -123,20 +206,21 @@ func (c *benchEngineCmd) shape() transformer.Config {
 	}
 }
 
-// round measures everything once in one precision.
-func (c *benchEngineCmd) round(ctx context.Context, m *transformer.Model, p *enginePrecise) error {
-	p.peak = append(p.peak, c.peak(ctx, p.Precision)/1e9)
-	if err := c.sample(ctx, m, p); err != nil {
-		return err
-	}
-	return c.train(ctx, p)
-}
-
 func (c *benchEngineCmd) summarise(p *enginePrecise) {
-	p.Peak, p.Train, p.Sample, p.First = median(p.peak), median(p.train), median(p.sample), median(p.first)
+	p.Train, p.Sample, p.First = median(p.train), median(p.sample), median(p.first)
 	p.Read = p.Sample * float64(c.Prompt+c.Sampled) / float64(c.Sampled)
-	if p.Peak > 0 {
-		p.PeakFraction = p.Train * c.operations() / (p.Peak * 1e9)
+	if peak := median(p.peak); peak > 0 {
+		share := p.Train * c.operations() / (peak * 1e9)
+		p.Peak, p.PeakFraction = &peak, &share
+	}
+	for _, m := range []struct {
+		to   **float64
+		from []float64
+	}{{&p.Decode, p.decode}, {&p.Resident, p.resident}} {
+		if len(m.from) > 0 {
+			v := median(m.from)
+			*m.to = &v
+		}
 	}
 }
 
@@ -206,13 +290,20 @@ func (c *benchEngineCmd) sample(ctx context.Context, m *transformer.Model, p *en
 		}
 		return g.Wait()
 	}
-	began := time.Now()
-	if err := batch(-1, 1); err != nil {
-		return err
+	first := math.Inf(1)
+	for try := range 3 {
+		began := time.Now()
+		if err := batch(-1-try, 1); err != nil {
+			return err
+		}
+		first = min(first, time.Since(began).Seconds())
 	}
-	p.first = append(p.first, time.Since(began).Seconds())
+	p.first = append(p.first, first)
 	seconds, err := c.measure(ctx, func(round int) error { return batch(round, c.Sampled) })
 	p.sample = append(p.sample, float64(c.Sequences*c.Sampled)/seconds)
+	if rest := c.Sequences * (c.Sampled - 1); rest > 0 && seconds > first {
+		p.decode = append(p.decode, float64(rest)/(seconds-first))
+	}
 	return err
 }
 
@@ -221,6 +312,7 @@ func (c *benchEngineCmd) train(ctx context.Context, p *enginePrecise) error {
 	if err != nil {
 		return err
 	}
+	before, known := startPeak()
 	l := transformer.NewLearner(m, transformer.LearnerOptions{Workers: c.Workers, Precision: p.Precision})
 	batch := make([]grpo.Datum, c.Batch)
 	for i := range batch {
@@ -239,6 +331,10 @@ func (c *benchEngineCmd) train(ctx context.Context, p *enginePrecise) error {
 		return err
 	})
 	p.train = append(p.train, float64(c.Batch*c.Length)/seconds)
+	p.Memory = l.Memory()
+	if after, still := resident("VmHWM"); known && still {
+		p.resident = append(p.resident, float64(after-before))
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -107,11 +108,34 @@ func TestBenchEngine(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	for _, p := range b.Precisions {
-		if p.Kernel == "" || !(p.Train > 0) || !(p.Sample > 0) || !(p.Read > p.Sample) || !(p.First > 0) || (p.Peak > 0) != (p.PeakFraction > 0) {
+		if p.Kernel == "" || !(p.Train > 0) || !(p.Sample > 0) || !(p.Read > p.Sample) || !(p.First > 0) || (p.Peak == nil) != (p.PeakFraction == nil) {
 			t.Errorf("%+v", p)
+		}
+		if p.Memory.Total() < int64(4*b.Parameters) || runtime.GOOS == "linux" && (p.Resident == nil || *p.Resident <= 0) {
+			t.Errorf("memory %+v, resident %v", p.Memory, p.Resident)
 		}
 	}
 	must(t, 2, "bench", "engine", "--rounds", "0")
+}
+
+// A table has a row for each value, with one worker and with two.
+func TestBenchEngineTable(t *testing.T) {
+	small := []string{"bench", "engine", "--width", "64", "--hidden", "32", "--heads", "2", "--kv-heads", "1", "--layers", "1", "--vocab", "40", "--batch", "2",
+		"--length", "8", "--sequences", "2", "--prompt", "3", "--sampled", "2", "--rounds", "1", "--seconds", "0.001", "--workers", "2", "--table"}
+	out, _ := must(t, 0, append(small, "width", "--json")...)
+	var benches []engineBench
+	if err := json.Unmarshal([]byte(out), &benches); err != nil {
+		t.Fatal(err)
+	}
+	if len(benches) != 8 || benches[0].Shape.Width != 64 || benches[0].Workers != 1 || benches[7].Shape.Width != 512 || benches[7].Workers != 2 ||
+		benches[7].Shape.Heads != 16 || benches[7].Shape.KVHeads != 8 || benches[7].Shape.Hidden != 256 {
+		t.Errorf("got %+v", benches)
+	}
+	out, _ = must(t, 0, append(small, "batch")...)
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) < 2+7 || !strings.HasPrefix(strings.TrimSpace(lines[1]), "batch") {
+		t.Errorf("got\n%s", out)
+	}
+	must(t, 2, append(small, "nothing")...)
 }
 
 // The experts win small generated worlds, usual and not; too high a bar is an error, and so is what cannot be.

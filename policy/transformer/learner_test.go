@@ -62,25 +62,6 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// kept is the memory of a pass's activations.
-func (p *pass) kept() (bytes int64) {
-	seen := map[*activations]bool{}
-	for _, a := range p.layers {
-		if seen[a] {
-			continue
-		}
-		seen[a] = true
-		for _, m := range []matrix{a.x, a.h1, a.qkv, a.mixed, a.x2, a.h2, a.gateUp, a.act, a.lse, a.raw, a.invHeads, a.low} {
-			bytes += 4 * int64(len(m.v))
-		}
-		bytes += 4 * int64(len(a.inv1)+len(a.inv2))
-	}
-	for _, m := range append(p.inputs, p.last) {
-		bytes += 4 * int64(len(m.v))
-	}
-	return bytes
-}
-
 func TestSplit(t *testing.T) {
 	var batch []grpo.Datum
 	for _, n := range []int{3, 9, 4, 9, 1, 2} {

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Times PyTorch on what `skillmaster bench engine` times: the same decoder, trained and sampled, as fast as PyTorch can.
 
-Prints one JSON object a line: best of float32 and bfloat16 (autocast) with one thread, with all threads and, for training, with as many
-one-thread processes as cores (whose gradients would still have to be exchanged). Attention is PyTorch's fused one, AdamW its fused one,
-sampling keeps a preallocated KV cache.
+Prints one JSON object a line: float32 and, where the processor has instructions for it, bfloat16 (autocast) with one thread, with all
+threads and with as many one-thread processes as cores (in training their gradients would still have to be exchanged; in sampling each has
+all the sequences). Attention is PyTorch's fused one, AdamW its fused one, sampling keeps a preallocated KV cache.
 
-Debian's package: apt-get install python3-torch; the newest: pip install torch. Then, with the same options as `bench engine`:
+step_bytes is how much resident memory grew while training, at its highest, after the import and the model; resident_bytes the whole.
+
+Debian's package: apt-get install python3-torch; the newest: pip install torch. The options are those of `bench engine`:
     bench_torch.py --width 256 --hidden 1024 --length 512 --batch 8 --sequences 16 --vocab 4096
 """
 import argparse
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -20,7 +21,9 @@ import time
 # What slows PyTorch on some machines is undone before it is loaded.
 for name in [k for k in os.environ if k.startswith("OPENBLAS_")]:
     del os.environ[name]
-os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx512")
+FLAGS = set(next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "").split())
+AVX512, AVX2 = {"avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"} <= FLAGS, {"avx2", "fma"} <= FLAGS
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx512" if AVX512 else "avx2" if AVX2 else "default")
 if "MALLOC_TRIM_THRESHOLD_" not in os.environ:  # read by the allocator at start: begin again
     os.environ.update(MALLOC_TRIM_THRESHOLD_=str(1 << 32), MALLOC_MMAP_THRESHOLD_=str(1 << 32), MALLOC_TOP_PAD_=str(1 << 28))
     os.execv(sys.executable, [sys.executable] + sys.argv)
@@ -110,6 +113,9 @@ def measure(f, seconds):
 
 def train(a, half):
     m = Model(a)
+    with open("/proc/self/clear_refs", "w") as f:
+        f.write("5")  # begins the peak of resident memory anew
+    before = resident("VmRSS")
     extra = {"fused": True} if torch.__version__ >= "2.4" else {}
     o = torch.optim.AdamW(m.parameters(), lr=1e-4, betas=(0.9, 0.95), **extra)
     ids = torch.randint(a.vocab, (a.batch, a.length))
@@ -125,7 +131,13 @@ def train(a, half):
         torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
         o.step()
 
-    return a.batch * a.length / measure(step, a.seconds)
+    rate = a.batch * a.length / measure(step, a.seconds)
+    return dict(tokens_per_second=rate, step_bytes=resident("VmHWM") - before, resident_bytes=resident("VmHWM"))
+
+
+def resident(name):
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith(name + ":"))
 
 
 @torch.no_grad()
@@ -147,8 +159,9 @@ def sample(a, half):
             if i == 0:
                 first.append(time.perf_counter() - began)
 
-    rate = a.sequences * a.sampled / measure(batch, a.seconds)
-    return rate, min(first)
+    seconds = measure(batch, a.seconds)
+    return dict(tokens_per_second=a.sequences * a.sampled / seconds, seconds_to_first_token=min(first),
+                tokens_per_second_after_the_first=a.sequences * (a.sampled - 1) / (seconds - min(first)))
 
 
 def one(a):
@@ -156,11 +169,7 @@ def one(a):
     torch.manual_seed(1)
     half = a.precision == "bfloat16"
     row = dict(torch=torch.__version__, what=a.what, precision=a.precision, threads=a.threads)
-    if a.what == "train":
-        row["tokens_per_second"] = train(a, half)
-    else:
-        row["tokens_per_second"], row["seconds_to_first_token"] = sample(a, half)
-    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    row.update(train(a, half) if a.what == "train" else sample(a, half))
     print(json.dumps(row), flush=True)
 
 
@@ -177,8 +186,13 @@ def main():
     if a.what:
         return one(a)
     cores = os.cpu_count()
+    precisions = ["float32"]
+    if FLAGS & {"avx512_bf16", "amx_bf16"}:
+        precisions.append("bfloat16")
+    else:
+        print("bfloat16 is left out: this processor has no instructions for it", file=sys.stderr)
     for what in ["train", "sample"]:
-        for precision in ["float32", "bfloat16"]:
+        for precision in precisions:
             for threads, processes in [(1, 1), (cores, 1), (1, cores)]:
                 command = [sys.executable] + sys.argv + ["--what", what, "--precision", precision, "--threads", str(threads)]
                 running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
@@ -187,8 +201,12 @@ def main():
                     print(json.dumps(dict(what=what, precision=precision, threads=threads, failed=out[0][1].strip().splitlines()[-1:])), flush=True)
                     continue
                 rows = [json.loads(o) for o, _ in out]
-                row = dict(rows[0], processes=processes, tokens_per_second=sum(r["tokens_per_second"] for r in rows))
-                row["peak_mb"] = sum(r["peak_mb"] for r in rows)
+                row = dict(rows[0], processes=processes)
+                for key in row:
+                    if key.startswith("tokens_per_second") or key.endswith("_bytes"):
+                        row[key] = sum(r[key] for r in rows)
+                    if key.startswith("seconds"):
+                        row[key] = max(r[key] for r in rows)
                 print(json.dumps(row), flush=True)
 
 
