@@ -342,7 +342,7 @@ func (e *playing) step(ctx context.Context, a episode.Action, malformed bool) (e
 // turn asks for one completion and appends it to the record and to the conversation.
 func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int, allowed []string, answer complete) (policy.Completion, error) {
 	c, err := answer(ctx, policy.Request{
-		Messages: e.messages, Prior: e.prior, Seen: e.seen, Allowed: allowed,
+		Messages: e.messages, Prior: e.prior[:len(e.prior):len(e.prior)], Seen: e.seen, Allowed: allowed,
 		Sampling: policy.Sampling{
 			Temperature: e.cfg.Temperature, TopP: e.cfg.TopP, TopK: e.cfg.TopK, MaxTokens: maxTokens,
 			Seed: uint64(e.tr.Seed.Derive("turn", uint64(len(e.tr.Turns)))),
@@ -369,7 +369,7 @@ func (e *playing) turn(ctx context.Context, kind episode.TurnKind, maxTokens int
 	})
 	e.messages = append(e.messages, chat.Message{Role: chat.Assistant, Text: c.Text})
 	if c.IDs != nil && e.cfg.Layout == Transcript {
-		e.prior = append(append(e.prior[:len(e.prior):len(e.prior)], c.Prompt...), c.IDs...)
+		e.prior = append(append(e.prior, c.Prompt...), c.IDs...) // what a request was given stays as it is
 		e.seen = len(e.messages)
 	}
 	return c, nil

@@ -57,7 +57,8 @@ type CrowdConfig struct {
 	CutFactor float64 `json:"cut_factor"`
 }
 
-func (c CrowdConfig) complete() CrowdConfig {
+// Complete puts the defaults in place of zero fields.
+func (c CrowdConfig) Complete() CrowdConfig {
 	if c.Episodes == 0 {
 		c.Episodes = AtOnce
 	}

@@ -92,7 +92,7 @@ func (t *Trainer) rollouts(ctx context.Context, p *rollout.Player, s *state, see
 		}
 		groups[i] = episode.Group{Task: task}
 	}
-	crowd := t.Config.Crowd.complete()
+	crowd := t.Config.Crowd.Complete()
 	played, err := t.crowd(crowd).Play(ctx, n*g, func(ctx context.Context, i, try int) (episode.Trajectory, error) {
 		es := seed.Derive("episode", uint64(i/g), uint64(i%g), uint64(try))
 		return play(ctx, rollout.Start{Task: groups[i/g].Task, Bank: s.Bank, Seed: es, Withhold: t.withhold(es)})

@@ -76,7 +76,7 @@ func (t *Trainer) Run(ctx context.Context, from Checkpoint) error {
 		return errors.New("config: teacher.every asks for a teacher, and there is none")
 	}
 	if t.Workers == 0 {
-		t.Workers = t.Config.Crowd.complete().Episodes
+		t.Workers = t.Config.Crowd.Complete().Episodes
 	}
 	s := &state{Checkpoint: from}
 	defer s.closeSampler()

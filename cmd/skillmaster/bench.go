@@ -14,6 +14,7 @@ type benchCmd struct {
 	Engine benchEngineCmd `cmd:"" help:"Tokens a second of the embedded transformer, training and sampling."`
 	Expert benchExpertCmd `cmd:"" help:"How many games the experts win, and in how many steps."`
 	Method benchMethodCmd `cmd:"" help:"The method against its ablations: trains, plays and compares; hours."`
+	Scale  benchScaleCmd  `cmd:"" help:"How many episodes one process holds, beside the ideal."`
 	Probe  benchProbeCmd  `cmd:"" help:"What a probe says of an edit whose effect is known: bias, noise, cost."`
 }
 
