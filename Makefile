@@ -72,7 +72,7 @@ TORCH ?= bin/python/torch/bin/python
 SHAPE ?= --width 256 --hidden 1024 --length 512 --batch 8 --vocab 4096 --sequences 16
 bin/python/torch/bin/python:
 	$(PYTHON) -m venv bin/python/torch
-	$@ -m pip install -q torch numpy
+	$@ -m pip install -q torch
 bench-torch: build $(TORCH)
 	python3 policy/transformer/testdata/beside_torch.py --rounds $(ROUNDS) bin/skillmaster /usr/bin/python3 $(TORCH) -- $(SHAPE)
 

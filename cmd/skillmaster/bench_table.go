@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 )
 
@@ -18,24 +19,24 @@ func (c *benchEngineCmd) tableRuns() []engineRun {
 	switch c.Table {
 	case "context":
 		for _, n := range []int{256, 512, 1024, 2048, 4096} {
-			row(fmt.Sprint(n), func(r *benchEngineCmd) {
+			row(strconv.Itoa(n), func(r *benchEngineCmd) {
 				r.Length, r.Batch, r.Prompt = n, max(1, c.Batch*c.Length/n), max(1, n-c.Sampled)
 			})
 		}
 	case "batch":
 		for n := 1; n <= 64; n *= 2 {
-			row(fmt.Sprint(n), func(r *benchEngineCmd) { r.Batch, r.Sequences = n, n })
+			row(strconv.Itoa(n), func(r *benchEngineCmd) { r.Batch, r.Sequences = n, n })
 		}
 	case "width":
 		for n := 64; n <= 512; n *= 2 {
-			row(fmt.Sprint(n), func(r *benchEngineCmd) {
+			row(strconv.Itoa(n), func(r *benchEngineCmd) {
 				scale := func(v int) int { return max(1, v*n/c.Width) }
 				r.Width, r.Hidden, r.Heads, r.KVHeads = n, scale(c.Hidden), scale(c.Heads), scale(c.KVHeads)
 			})
 		}
 	case "size":
 		for _, s := range []struct{ width, layers, vocab int }{{128, 4, 2048}, {256, 4, 4096}, {512, 5, 8192}} {
-			row(fmt.Sprint(s.width), func(r *benchEngineCmd) {
+			row(strconv.Itoa(s.width), func(r *benchEngineCmd) {
 				r.Width, r.Layers, r.Vocab, r.Hidden, r.Heads, r.KVHeads = s.width, s.layers, s.vocab, 4*s.width, 4, 4
 			})
 		}

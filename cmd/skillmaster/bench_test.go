@@ -120,8 +120,10 @@ func TestBenchEngine(t *testing.T) {
 
 // A table has a row for each value, with one worker and with two.
 func TestBenchEngineTable(t *testing.T) {
-	small := []string{"bench", "engine", "--width", "64", "--hidden", "32", "--heads", "2", "--kv-heads", "1", "--layers", "1", "--vocab", "40", "--batch", "2",
-		"--length", "8", "--sequences", "2", "--prompt", "3", "--sampled", "2", "--rounds", "1", "--seconds", "0.001", "--workers", "2", "--table"}
+	small := []string{
+		"bench", "engine", "--width", "64", "--hidden", "32", "--heads", "2", "--kv-heads", "1", "--layers", "1", "--vocab", "40", "--batch", "2",
+		"--length", "8", "--sequences", "2", "--prompt", "3", "--sampled", "2", "--rounds", "1", "--seconds", "0.001", "--workers", "2", "--table",
+	}
 	out, _ := must(t, 0, append(small, "width", "--json")...)
 	var benches []engineBench
 	if err := json.Unmarshal([]byte(out), &benches); err != nil {

@@ -66,12 +66,16 @@ def has_torch(python):
 
 def show(precision, ours, theirs, cores):
     one, every = ours[precision, 1], ours[precision, cores]
-    peak = statistics.median(r["peak_fraction"] for r in every if r["peak_fraction"] is not None)
-    print(f"\n{precision}, {every[0]['kernel']}: training takes {100 * peak:.0f} % of the peak of {cores} workers")
+    shares = [r["peak_fraction"] for r in every if r["peak_fraction"] is not None]
+    peak = f"takes {100 * statistics.median(shares):.0f} %" if shares else "was not compared with"
+    print(f"\n{precision}, {every[0]['kernel']}: training {peak} of the peak of {cores} workers")
     print(f"{'':32}{'skillmaster':>12}{'1 worker':>10}{'PyTorch':>10}{'ours over it':>14}  which PyTorch")
     for name, what, mine, its, more in ROWS:
         scale = 1e-6 if its.endswith("bytes") else 1
-        a, b = (statistics.median(r[mine] for r in runs if r[mine] is not None) * scale for runs in (every, one))
+        if any(r[mine] is None for r in every + one):
+            print(f"{name:32}{'not measured':>12}")
+            continue
+        a, b = (statistics.median(r[mine] for r in runs) * scale for runs in (every, one))
         ways = {key: statistics.median(r[its] for r in rows) * scale for key, rows in theirs.items() if key[1:3] == (what, precision)}
         if not ways:
             print(f"{name:32}{a:12.4g}{b:10.4g}{'not run':>10}")
