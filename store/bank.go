@@ -17,8 +17,9 @@ type Kind string
 
 // The kinds of commit.
 const (
-	Edited     Kind = "edit" // by training
-	Amended    Kind = "hand" // an edit by a person
+	Edited     Kind = "edit"   // by training
+	Amended    Kind = "hand"   // an edit by a person
+	Judged     Kind = "judged" // an edit from outside that passed the gate
 	RolledBack Kind = "rollback"
 	Imported   Kind = "import"
 )

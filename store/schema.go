@@ -12,7 +12,7 @@ import (
 	"skillmaster/skill"
 )
 
-// schema of format 3. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
+// schema of format 4. What a round brought hangs on its row in reports and goes with it. A change here is a new Format.
 const schema = `
 CREATE TABLE manifest (
 	id INTEGER PRIMARY KEY CHECK (id = 1), program TEXT NOT NULL, config TEXT NOT NULL, seed TEXT NOT NULL,
@@ -56,6 +56,14 @@ CREATE INDEX tests_by_edit ON tests (iteration, seed);
 CREATE TABLE commits ( -- report: the newest one when it was made; kind: edit (by that round), rollback or import (by hand)
 	seq INTEGER PRIMARY KEY, report INTEGER NOT NULL, kind TEXT NOT NULL, parent TEXT NOT NULL,
 	hash TEXT NOT NULL REFERENCES banks, outcome TEXT NOT NULL, reason TEXT NOT NULL, record TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE TABLE guests ( -- edits from outside, in quarantine until they are judged; no policy sees them before
+	seq INTEGER PRIMARY KEY, edit TEXT NOT NULL, outcome TEXT NOT NULL, author TEXT NOT NULL, state TEXT NOT NULL,
+	why TEXT NOT NULL, tests TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE TABLE feedback ( -- what others say came of skills; success NULL: they do not know
+	seq INTEGER PRIMARY KEY, skills TEXT NOT NULL, success INTEGER, task TEXT NOT NULL, note TEXT NOT NULL, author TEXT NOT NULL,
+	bank TEXT NOT NULL, made TEXT NOT NULL
 ) STRICT;
 CREATE TABLE evaluations ( -- report NULL: made apart from training
 	id INTEGER PRIMARY KEY, report INTEGER REFERENCES reports ON DELETE CASCADE, panel TEXT NOT NULL, panel_hash TEXT NOT NULL,

@@ -24,7 +24,7 @@ import (
 )
 
 // Format is the version of the run directory that this package writes and reads.
-const Format = 3
+const Format = 4
 
 const application = 0x736b6d72 // "skmr" in the header of run.db: this file is ours
 

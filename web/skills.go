@@ -18,8 +18,20 @@ type skillCard struct {
 	skill.Skill
 	Commits  []store.Entry // that made or changed it, the newest first
 	Use      report.Use
+	Dropout  *probe.FamilyEffect // what leaving it out now and then has shown; nil: nothing yet
+	Heard    heard
+	Pinned   bool
 	Archived bool
 }
+
+// heard is what others say came of a skill.
+type heard struct{ Uses, Known, Success int }
+
+// Low is the lower end of the 95 % interval of the effect by dropout.
+func (c skillCard) Low() float64 { return c.Dropout.Mean() - 1.96*c.Dropout.Error() }
+
+// High is the upper end.
+func (c skillCard) High() float64 { return c.Dropout.Mean() + 1.96*c.Dropout.Error() }
 
 // Effect is the evidence of the newest commit of the skill that has some.
 func (c skillCard) Effect() *skill.Evidence {
@@ -54,7 +66,8 @@ type bankBody struct {
 	Timeline  []moment // the newest first
 	First     string   // hash of the bank the run began with
 	FirstSize int
-	Dir       string // run directory, for commands
+	Dir       string        // run directory, for commands
+	Guests    []store.Guest // edits from outside, the newest first
 }
 
 func (s *Server) bank(r *http.Request) (view, error) {
@@ -74,9 +87,17 @@ func (s *Server) bank(r *http.Request) (view, error) {
 		Hash: hash, Current: hash == v.Head, Skills: bank.Len(), Mistakes: bank.Mistakes(), First: v.Manifest.Bank.Hash(),
 		FirstSize: v.Manifest.Bank.Len(), Dir: run.Dir(),
 	}
+	effects, said, err := b.outside(r.Context(), run)
+	if err != nil {
+		return view{}, err
+	}
 	uses := v.UseBySkill()
 	for _, x := range append(bank.Skills(), bank.Archived()...) {
-		card := skillCard{Skill: x, Use: uses[x.ID], Archived: !slices.Contains(bank.IDs(), x.ID)}
+		card := skillCard{Skill: x, Use: uses[x.ID], Heard: said[x.ID], Pinned: bank.Pinned(x.ID), Archived: !slices.Contains(bank.IDs(), x.ID)}
+		if e, ok := effects.Of(x.ID); ok && e.All().Met() > 1 {
+			all := e.All()
+			card.Dropout = &all
+		}
 		name := x.Category
 		if card.Archived {
 			name = "archive"
@@ -97,6 +118,40 @@ func (s *Server) bank(r *http.Request) (view, error) {
 		b.Timeline = append(b.Timeline, moment{c, changes(before, c.Commit.Bank), c.Hash == v.Head, c.Hash == hash})
 	}
 	return view{page: "bank", Title: "Bank", Run: v, Tab: "bank", Body: b}, nil
+}
+
+// outside reads what dropout has shown of the skills, what others say of them, and what they propose.
+func (b *bankBody) outside(ctx context.Context, run *store.Run) (effects probe.Effects, said map[string]heard, err error) {
+	saved, err := run.Checkpoints(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(saved) > 0 {
+		effects = saved[0].Effects
+	}
+	if b.Guests, err = run.Guests(ctx); err != nil {
+		return nil, nil, err
+	}
+	slices.Reverse(b.Guests)
+	reports, err := run.Heard(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	said = map[string]heard{}
+	for _, f := range reports {
+		for _, id := range f.Skills {
+			h := said[id]
+			h.Uses++
+			if f.Success != nil {
+				h.Known++
+				if *f.Success {
+					h.Success++
+				}
+			}
+			said[id] = h
+		}
+	}
+	return effects, said, nil
 }
 
 // editRow is an edit with its fate.

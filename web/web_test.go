@@ -104,7 +104,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 		"/":                         {"first", "26 of 26", "finished"},
 		"/runs/first/":              {"Success while training", "What reviews came to", "Groups without a gradient", "Entropy and KL", "Tokens per second", "skillmaster train"},
 		"/runs/first/trajectories":  {"examine", "episodes won"},
-		"/runs/first/bank":          {"Number 0: the keychain", "Roll back to it", "measured effect", "shown in"},
+		"/runs/first/bank":          {"Number 0: the keychain", "Roll back to it", "when it was committed", "Quarantine", "others report 2 uses, 1 of 1 successful", "shown in"},
 		"/runs/first/edits":         {"At the gate", "committed", "rejected", "By iteration"},
 		"/runs/first/evaluations":   {"four cells", "frozen bank", "online bank"},
 		"/runs/first/evaluations/6": {"Task by task", "open drawer 1", "By family"},

@@ -25,6 +25,7 @@ type bankCmd struct {
 	Rollback bankRollbackCmd `cmd:"" help:"Make an earlier bank the current one, as a new commit."`
 	Check    bankCheckCmd    `cmd:"" help:"Verify a run's journal, or a bank file."`
 	Edit     bankEditCmd     `cmd:"" help:"Edit the current bank by hand: propose, update, retire, pin, each a commit."`
+	Judge    bankJudgeCmd    `cmd:"" help:"Judge the edits that other agents proposed, and commit those that help."`
 	Export   bankExportCmd   `cmd:"" help:"Write a bank as a file, or as Agent Skills."`
 	Import   bankImportCmd   `cmd:"" help:"Make the bank of a file the current one, or add Agent Skills to it, as a new commit."`
 	Salvage  bankSalvageCmd  `cmd:"" help:"Read the banks of a damaged run database."`

@@ -41,7 +41,7 @@ type commands struct {
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
 	Report reportCmd `cmd:"" help:"Say what runs came to: scores with intervals, paired tests, plots."`
-	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world to others."`
+	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world or a bank to others."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`
 }
@@ -90,7 +90,9 @@ func dispatch(ctx context.Context, command any, args []string, stdin io.Reader, 
 		Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error
 	}:
 		return c.Execute(ctx, append([]string{"skillmaster"}, args...), stdout, stderr)
-	case *playCmd:
+	case interface {
+		Execute(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error
+	}:
 		return c.Execute(ctx, stdin, stdout, stderr)
 	default:
 		panic(fmt.Sprintf("no way to run a %T", command))

@@ -16,7 +16,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, c := range []string{
 		"train", "eval", "play", "replay", "report", "report compare", "serve", "bench env", "bench engine", "bench probe", "data get", "data import", "data list", "data verify", "data pack",
-		"model info", "model export", "model merge", "bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank edit", "bank export", "bank import", "bank salvage",
+		"model info", "model export", "model merge", "bank list", "bank show", "bank diff", "bank log", "bank rollback", "bank check", "bank judge", "bank edit", "bank export", "bank import", "bank salvage",
 	} {
 		out, _ := must(t, 0, append(strings.Fields(c), "--help")...)
 		if !strings.Contains(out, "skillmaster "+c) || !strings.Contains(out, "Example") {

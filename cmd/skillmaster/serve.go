@@ -19,11 +19,13 @@ type serveCmd struct {
 	Run       []string `help:"Run directory. May be repeated." type:"existingdir" placeholder:"DIR"`
 	Runs      string   `help:"Folder whose run directories are shown too, new ones as they appear." default:"runs" placeholder:"DIR"`
 	Listen    string   `help:"Address of this machine to listen at." default:"${listen}" placeholder:"HOST:PORT"`
-	TokenFile string   `help:"File with the token that clients of --openenv, --openai and --tinker must show, if not the environment variable SKILLMASTER_SERVE_TOKEN holds it." type:"existingfile" placeholder:"FILE"`
+	TokenFile string   `help:"File with the token that clients of --openenv, --openai, --tinker and --mcp http must show, if not the environment variable SKILLMASTER_SERVE_TOKEN holds it." type:"existingfile" placeholder:"FILE"`
 
 	openEnvFlags `group:"A world for others"`
 
 	offerFlags `group:"A policy for programs"`
+
+	mcpFlags `group:"Skills for other agents"`
 }
 
 // Help is shown under --help.
@@ -52,13 +54,24 @@ a bearer (--openai) or as X-API-Key (--tinker):
 
   skillmaster serve --openai --run runs/first --listen 127.0.0.1:8000
   skillmaster serve --tinker --pretrained DIR --listen 127.0.0.1:8000
-  skillmaster serve --tinker --run runs/first --listen 0.0.0.0:8000 --token-file FILE`
+  skillmaster serve --tinker --run runs/first --listen 0.0.0.0:8000 --token-file FILE
+
+With --mcp the bank of a run is served in place of pages: other agents search and read its skills, propose edits into a
+quarantine that nothing of the run sees before they are judged, and report what they used. Over HTTP they show a token:
+SKILLMASTER_SERVE_TOKEN, or one that is made and printed.
+
+  skillmaster serve --mcp stdio --run runs/first
+  skillmaster serve --mcp http --run runs/first --listen 127.0.0.1:8385
+  claude mcp add skills -- skillmaster serve --mcp stdio --run runs/first`
 }
 
 // listenAt is where the dashboard listens if nothing else is said.
 const listenAt = "127.0.0.1:8384"
 
-func (c *serveCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *serveCmd) Execute(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	if c.MCP != "" {
+		return c.serveBank(ctx, io.NopCloser(stdin), nopCloser{stdout}, stderr)
+	}
 	if c.OpenEnv || c.OpenAI || c.Tinker {
 		token, err := c.token()
 		switch {
@@ -79,6 +92,11 @@ func (c *serveCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error 
 		reading.Go(func() { dashboard.Preload(ctx) })
 	})
 }
+
+// nopCloser is a writer that stays open.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
 
 // listen serves until ctx ends; ready is told the address. Only addresses of this machine are listened at: what is
 // served is not meant for others.

@@ -82,6 +82,17 @@ func (m *maker) rounds(ctx context.Context, run *store.Run) error {
 			return fmt.Errorf("iteration %d: %w", i, err)
 		}
 	}
+	guest := proposal(9999, m.Text)
+	guest.Category = skill.General
+	if _, err := run.Propose(ctx, guest, "another agent"+m.Text); err != nil {
+		return err
+	}
+	yes := true
+	for _, f := range []store.Feedback{{Skills: []string{"dyn_001"}, Success: &yes, Note: m.Text}, {Skills: []string{"dyn_001"}, Author: m.Text}} {
+		if err := run.Hear(ctx, f); err != nil {
+			return err
+		}
+	}
 	return run.Record(ctx, m.evaluation("report", m.Iterations, true), []string{"skillmaster", "eval", m.Text})
 }
 
