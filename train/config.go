@@ -107,6 +107,8 @@ type LearnConfig struct {
 	Aggregation grpo.Aggregation `json:"aggregation"`
 	Rate        float64          `json:"rate"`
 	RateWarmUp  int              `json:"rate_warm_up"` // iterations over which the rate rises to Rate
+	Schedule    Schedule         `json:"schedule"`     // how it falls from then on, until the last iteration
+	RateFloor   float64          `json:"rate_floor"`   // share of Rate at the end
 	Updates     int              `json:"updates"`      // an iteration's groups are dealt into so many optimiser steps
 	ClipLow     float64          `json:"clip_low"`
 	ClipHigh    float64          `json:"clip_high"`
@@ -124,22 +126,23 @@ type LearnConfig struct {
 
 // WarmConfig says how demonstrations are cloned before learning begins.
 type WarmConfig struct {
-	Updates     int     `json:"updates"` // 0: no warm start
-	Tokens      int     `json:"tokens"`  // ids of an update, at least
-	Round       int     `json:"round"`   // updates between reports and checkpoints
-	Rate        float64 `json:"rate"`    // highest
-	RateWarmUp  int     `json:"rate_warm_up"`
-	Flat        float64 `json:"flat"`        // share of the updates at the highest rate, before it falls linearly
-	RateFloor   float64 `json:"rate_floor"`  // share of the highest rate at the end
-	Observation float64 `json:"observation"` // loss weight of what the world answers: a side task that models the world
-	Vary        float64 `json:"vary"`        // share of demonstrations in varied surroundings
-	Noise       float64 `json:"noise"`       // share of actions that are deliberate mistakes, not imitated
-	Broken      float64 `json:"broken"`      // share of demonstrations that are broken off within a few steps, and then reviewed
-	Advised     float64 `json:"advised"`     // share of demonstrations whose prompt holds skills
-	Helpful     float64 `json:"helpful"`     // share of the skills about the task that are true
-	Others      int     `json:"others"`      // most skills about other tasks beside it
-	WeightDecay float64 `json:"weight_decay"`
-	ClipNorm    float64 `json:"clip_norm"`
+	Updates     int      `json:"updates"` // 0: no warm start
+	Tokens      int      `json:"tokens"`  // ids of an update, at least
+	Round       int      `json:"round"`   // updates between reports and checkpoints
+	Rate        float64  `json:"rate"`    // highest
+	RateWarmUp  int      `json:"rate_warm_up"`
+	Flat        float64  `json:"flat"` // share of the updates before the rate falls from its highest
+	Schedule    Schedule `json:"schedule"`
+	RateFloor   float64  `json:"rate_floor"`  // share of the highest rate at the end
+	Observation float64  `json:"observation"` // loss weight of what the world answers: a side task that models the world
+	Vary        float64  `json:"vary"`        // share of demonstrations in varied surroundings
+	Noise       float64  `json:"noise"`       // share of actions that are deliberate mistakes, not imitated
+	Broken      float64  `json:"broken"`      // share of demonstrations that are broken off within a few steps, and then reviewed
+	Advised     float64  `json:"advised"`     // share of demonstrations whose prompt holds skills
+	Helpful     float64  `json:"helpful"`     // share of the skills about the task that are true
+	Others      int      `json:"others"`      // most skills about other tasks beside it
+	WeightDecay float64  `json:"weight_decay"`
+	ClipNorm    float64  `json:"clip_norm"`
 }
 
 // Default is a run that two cores finish in minutes on generated games.
@@ -147,7 +150,7 @@ func Default() Config {
 	return Config{
 		Seed: 1, Iterations: 50, Tasks: 24, Group: 8,
 		Warm: WarmConfig{
-			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, RateFloor: 0.03,
+			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, Schedule: Linear, RateFloor: 0.03,
 			Observation: 0.3, Vary: 0.7, Noise: 0.05, Broken: 0.1, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,
 		},
 		Rollout: rollout.DefaultConfig(),
@@ -212,6 +215,9 @@ func (c LearnConfig) validate() error {
 	if c.Rate <= 0 || c.Lambda < 0 || c.Updates < 1 || c.RateWarmUp < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 || c.StdFloor < 0 {
 		return errors.New("learn.rate and learn.updates must be positive, learn.lambda, rate_warm_up, weight_decay, clip_norm and std_floor not negative")
 	}
+	if !(c.RateFloor >= 0 && c.RateFloor <= 1) {
+		return fmt.Errorf("learn.rate_floor is %v, it lies between 0 and 1", c.RateFloor)
+	}
 	if err := c.loss().Check(); err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
@@ -232,11 +238,13 @@ func (c LearnConfig) options(p Prices) grpo.Options {
 	}
 }
 
-// optim is the optimiser step of iteration i, counted from 0.
-func (c LearnConfig) optim(i int) policy.Optim {
+// optim is the optimiser step of iteration i of so many, counted from 0.
+func (c LearnConfig) optim(i, iterations int) policy.Optim {
 	rate := c.Rate
 	if i < c.RateWarmUp {
 		rate *= float64(i+1) / float64(c.RateWarmUp)
+	} else {
+		rate *= c.Schedule.share(float64(i-c.RateWarmUp)/float64(max(1, iterations-c.RateWarmUp)), c.RateFloor)
 	}
 	return policy.Optim{
 		Loss: c.loss(), Rate: rate, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
@@ -244,7 +252,7 @@ func (c LearnConfig) optim(i int) policy.Optim {
 	}
 }
 
-// optim is the optimiser step of warm-start update u, counted from 0: the rate rises linearly, stays, and falls linearly.
+// optim is the optimiser step of warm-start update u, counted from 0: the rate rises linearly, stays, and falls.
 func (c WarmConfig) optim(u int) policy.Optim {
 	rate := c.Rate
 	done := float64(u) / float64(c.Updates)
@@ -252,7 +260,7 @@ func (c WarmConfig) optim(u int) policy.Optim {
 	case u < c.RateWarmUp:
 		rate *= float64(u+1) / float64(c.RateWarmUp)
 	case done > c.Flat:
-		rate *= max(c.RateFloor, (1-done)/(1-c.Flat))
+		rate *= c.Schedule.share((done-c.Flat)/(1-c.Flat), c.RateFloor)
 	}
 	return policy.Optim{
 		Rate: rate, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: c.WeightDecay, Clip: c.ClipNorm,

@@ -172,7 +172,7 @@ func (t *Trainer) learn(ctx context.Context, s *state, r *Report, verdicts [][]p
 		if len(data) == 0 {
 			continue
 		}
-		o := cfg.optim(s.Round)
+		o := cfg.optim(s.Round, t.Config.Iterations)
 		o.Restart = s.Restart
 		stats, err := t.Learner.Update(ctx, data, o)
 		if err != nil {
