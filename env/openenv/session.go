@@ -27,6 +27,7 @@ type session struct {
 	last  episode.StepResult
 	steps int
 	first bool // last is what the reset showed
+	brief bool
 }
 
 // writeTime is how long a message may take to be sent.
@@ -196,6 +197,7 @@ type start struct {
 	Task    *string `json:"task_id"`
 	Split   *string `json:"split"`
 	Index   *int    `json:"index"`
+	Brief   bool    `json:"brief"` // observations say everything once: for clients of ours
 }
 
 const longestID = 512 // bytes
@@ -231,7 +233,7 @@ func (s *session) reset(ctx context.Context, data json.RawMessage) error {
 		return err
 	}
 	s.end()
-	*s = session{h: s.h, world: world, id: id, task: task, seed: seed, last: episode.StepResult{Observation: o}, first: true}
+	*s = session{h: s.h, world: world, id: id, task: task, seed: seed, last: episode.StepResult{Observation: o}, first: true, brief: a.Brief}
 	return nil
 }
 
@@ -319,7 +321,10 @@ func (s *session) act(ctx context.Context, action string) error {
 func (s *session) metadata() metadata {
 	m := metadata{
 		Task: s.task.ID, Split: s.task.Split, Family: s.task.Family, Category: s.task.Category, Seed: s.seed,
-		Horizon: s.h.guide.Horizon, Steps: s.steps, Admissible: s.last.Observation.Admissible,
+		Horizon: s.h.guide.Horizon, Steps: s.steps,
+	}
+	if !s.brief {
+		m.Admissible = s.last.Observation.Admissible
 	}
 	if !s.first {
 		m.Possible = &s.last.Admissible
@@ -351,11 +356,15 @@ func (s *session) result(v fields) (any, error) {
 }
 
 func (s *session) shown(observation json.RawMessage) (any, error) {
-	m, err := json.Marshal(s.metadata())
-	d := shown{Observation: observation, Done: &s.last.Done, Metadata: m}
+	d := shown{Observation: observation, Done: &s.last.Done}
 	if !s.first {
 		d.Reward = &s.last.Reward
 	}
+	if s.brief {
+		return d, nil
+	}
+	var err error
+	d.Metadata, err = json.Marshal(s.metadata())
 	return d, err
 }
 
