@@ -31,6 +31,7 @@ type benchEngineCmd struct {
 	Batch     int     `help:"Sequences of an update." default:"16"`
 	Length    int     `help:"Ids of a sequence of an update." default:"256"`
 	Sequences int     `help:"Sequences sampled at once." default:"48"`
+	Group     int     `help:"Sequences that share a prompt, as those of a group do in training." default:"1"`
 	Prompt    int     `help:"Ids of a prompt." default:"128"`
 	Sampled   int     `help:"Ids sampled after it." default:"64"`
 	Workers   int     `help:"Cores to use. Default: all." default:"0"`
@@ -64,6 +65,7 @@ type engineBench struct {
 	Batch      int                `json:"batch"`
 	Length     int                `json:"length"`
 	Sequences  int                `json:"sequences"`
+	Group      int                `json:"group"`
 	Workers    int                `json:"workers"`
 	Parameters int                `json:"parameters"`
 	Precisions []enginePrecise    `json:"precisions"`
@@ -87,8 +89,8 @@ type enginePrecise struct {
 }
 
 func (c *benchEngineCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	if c.Batch < 1 || c.Length < 2 || c.Sequences < 1 || c.Prompt < 1 || c.Sampled < 1 || c.Rounds < 1 || !(c.Seconds > 0) {
-		return usage(errors.New("--batch, --sequences, --prompt, --sampled, --rounds and --seconds must be positive, --length at least 2"))
+	if c.Batch < 1 || c.Length < 2 || c.Sequences < 1 || c.Group < 1 || c.Prompt < 1 || c.Sampled < 1 || c.Rounds < 1 || !(c.Seconds > 0) {
+		return usage(errors.New("--batch, --sequences, --group, --prompt, --sampled, --rounds and --seconds must be positive, --length at least 2"))
 	}
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
@@ -142,7 +144,7 @@ func (r *engineRun) prepare() error {
 	}
 	r.model = m
 	r.bench = engineBench{
-		Machine: thisMachine(), Shape: m.Config(), Batch: c.Batch, Length: c.Length, Sequences: c.Sequences, Workers: c.Workers,
+		Machine: thisMachine(), Shape: m.Config(), Batch: c.Batch, Length: c.Length, Sequences: c.Sequences, Group: c.Group, Workers: c.Workers,
 		Parameters: m.Parameters(), Precisions: []enginePrecise{{Precision: transformer.Float32, Kernel: transformer.Kernel()}},
 	}
 	if k := transformer.KernelBF16(); k != "generic" {
@@ -280,7 +282,7 @@ func (c *benchEngineCmd) sample(ctx context.Context, m *transformer.Model, p *en
 		var g errgroup.Group
 		for i := range c.Sequences {
 			g.Go(func() error {
-				got, err := s.Sample(ctx, c.ids(c.Prompt, "prompt", uint64(round), uint64(i)),
+				got, err := s.Sample(ctx, c.ids(c.Prompt, "prompt", uint64(round), uint64(i/c.Group)),
 					policy.Sampling{Temperature: 1, MaxTokens: ids, Seed: uint64(i)})
 				if err == nil && len(got.IDs) != ids {
 					err = fmt.Errorf("sampled %d ids of %d", len(got.IDs), ids)

@@ -145,17 +145,27 @@ def sample(a, half):
     dtype = torch.bfloat16 if half else torch.float32
     m = Model(a).to(dtype)
     dim = a.width // a.heads
-    prompt = torch.randint(a.vocab, (a.sequences, a.prompt))
-    caches = [[torch.zeros(a.sequences, a.kv_heads, a.prompt + a.sampled, dim, dtype=dtype) for _ in range(2)] for _ in m.blocks]
-    first = []
+    prompt = torch.randint(a.vocab, (a.sequences // a.group, a.prompt))
+
+    def room(n, length):
+        return [[torch.zeros(n, a.kv_heads, length, dim, dtype=dtype) for _ in range(2)] for _ in m.blocks]
+
+    caches, read, first = room(a.sequences, a.prompt + a.sampled), room(len(prompt), a.prompt), []
+
+    def prefill():
+        if a.group == 1:
+            return m(prompt, caches)[:, -1]
+        logits = m(prompt, read)[:, -1]  # what a group shares is read once
+        for to, part in zip(caches, read):
+            for t, s in zip(to, part):
+                t[:, :, :a.prompt] = s.repeat_interleave(a.group, 0)
+        return logits.repeat_interleave(a.group, 0)
 
     def batch():
         began = time.perf_counter()
-        ids, at = prompt, 0
         for i in range(a.sampled):
-            logits = m(ids, caches, at)[:, -1].float()
-            at += ids.shape[1]
-            ids = torch.multinomial(logits.softmax(-1), 1)
+            logits = prefill() if i == 0 else m(ids, caches, a.prompt + i - 1)[:, -1]
+            ids = torch.multinomial(logits.float().softmax(-1), 1)
             if i == 0:
                 first.append(time.perf_counter() - began)
 
@@ -175,7 +185,7 @@ def one(a):
 
 def main():
     p = argparse.ArgumentParser()
-    for name, default in dict(width=128, layers=4, heads=4, kv_heads=4, hidden=512, vocab=2048, batch=16, length=256, sequences=48, prompt=128,
+    for name, default in dict(width=128, layers=4, heads=4, kv_heads=4, hidden=512, vocab=2048, batch=16, length=256, sequences=48, group=1, prompt=128,
                               sampled=64).items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default)
     p.add_argument("--seconds", type=float, default=3)
