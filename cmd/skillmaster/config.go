@@ -123,6 +123,7 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Iterations = 120
 	case madeShop: // pages of ten products are long, and a search repeats much of the instruction
 		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 2560, 2048, 64
+		c.Train.Warm.Vary, c.Train.Vary = 0.9, 0 // copying is learnt where nothing can be known by heart, choosing where all is offered
 	case realShop:
 		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 64
 	}

@@ -65,7 +65,7 @@ func defaultWorld(name string) worldConfig {
 		c.Shop.Show = webshop.Parts
 	case madeShop:
 		c.House, c.Shop.Show = 1, webshop.Parts
-		c.Sizes = map[string]int{"products": 1000, "warm": 4000}
+		c.Sizes = map[string]int{"products": 1000, "warm": 8000}
 	}
 	return c
 }

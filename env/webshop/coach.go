@@ -115,7 +115,7 @@ func (k knower) turnTo() (episode.Action, bool) {
 	case page < v.number:
 		return press(toPrevious), true
 	default:
-		return clickOn(v.shop.asin(int(v.hits[i]))), true
+		return clickOn(v.asin(v.hits[i])), true
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 	if err != nil {
 		return skill.Skill{}, false
 	}
-	_, sold, err := cutVariation(t.ID)
+	_, v, err := cutVariation(t.ID)
 	if err != nil {
 		return skill.Skill{}, false
 	}
@@ -177,7 +177,7 @@ func (s *Suite) Advice(t episode.Task, helpful bool, r *rand.Rand) (skill.Skill,
 		}
 	}
 	if helpful {
-		hints = env.Shortening(hints, func(h []hint) int { return s.visitLength(g, sold, h) })
+		hints = env.Shortening(hints, func(h []hint) int { return s.visitLength(g, v, h) })
 	}
 	if len(hints) == 0 {
 		return skill.Skill{}, false
@@ -202,8 +202,8 @@ func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string
 
 // visitLength is the number of steps in which the expert that Sees wins with these hints; one more than the limit if it
 // does not.
-func (s *Suite) visitLength(g Goal, a away, hints []hint) int {
-	e := s.enter(g, a, 0)
+func (s *Suite) visitLength(g Goal, v variation, hints []hint) int {
+	e := s.enter(g, v, 0)
 	x := newShopper(g.Instruction, s.o, s.shop.queries, nil, nil)
 	x.hints = hints
 	for n := range s.o.StepLimit {

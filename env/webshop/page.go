@@ -164,7 +164,7 @@ func (s *Session) results(ps []part) []part {
 		if slices.Contains(s.visited, i) {
 			kind = visitedPart
 		}
-		ps = append(ps, part{s.shop.asin(int(i)), kind}, part{s.shop.title(int(i)), plainPart}, part{s.shop.row(int(i)).price.String(), plainPart})
+		ps = append(ps, part{s.asin(i), kind}, part{s.shop.title(int(i)), plainPart}, part{s.shop.row(int(i)).price.String(), plainPart})
 	}
 	return ps
 }
@@ -196,7 +196,7 @@ func (s *Session) receipt(ps []part) []part {
 	options := htmlSafe.Replace(pythonJSON(sorted))
 	for _, t := range []string{
 		"Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
-		"Purchased", "asin", s.shop.asin(int(s.product)), "options", options, "attrs", "None", "category", "None", "query", "None", "product category", "None",
+		"Purchased", "asin", s.asin(s.product), "options", options, "attrs", "None", "category", "None", "query", "None", "product category", "None",
 		"Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
 		"Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)", float(s.score.Total), "Reward Details ", "None",
 	} {

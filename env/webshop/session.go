@@ -42,7 +42,7 @@ type terms struct {
 	goal       *Goal
 	seed       episode.Seed // of random results
 	attributes bool         // products have a page of their attributes
-	away       away
+	variation  variation
 }
 
 // NewSession begins a visit. The seed settles what a search for random products finds.
@@ -60,6 +60,9 @@ func (s *Session) Bought() (Score, bool) {
 	}
 	return *s.score, true
 }
+
+// asin is what the visit calls a product.
+func (s *Session) asin(product int32) string { return s.variation.asin(s.shop.shelf, int(product)) }
 
 // HasSearchBar tells whether the page shows a field to search with.
 func (s *Session) HasSearchBar() bool { return s.at == indexPage }
@@ -106,7 +109,7 @@ func parseAction(action string) (name, argument string, ok bool) {
 }
 
 func (s *Session) search(query string) {
-	s.query, s.hits = query, s.away.without(s.shop.answer(query, s.seed), s.goal.Product)
+	s.query, s.hits = query, s.variation.without(s.shop.answer(query, s.seed), s.goal.Product)
 	s.at, s.number, s.product, s.chosen = resultsPage, 1, 0, nil
 }
 
@@ -138,7 +141,7 @@ func (s *Session) shownNames() []string {
 	if s.at == resultsPage {
 		products := s.onPage()
 		for i, p := range products {
-			names[len(names)-len(products)+i] = s.shop.asin(int(p))
+			names[len(names)-len(products)+i] = s.asin(p)
 		}
 	}
 	return names
@@ -179,7 +182,7 @@ func (s *Session) clickResults(target string) bool {
 		return true
 	}
 	for _, i := range s.onPage() {
-		if lower(s.shop.asin(int(i))) == target {
+		if lower(s.asin(i)) == target {
 			s.at, s.product = itemPage, i
 			if !slices.Contains(s.visited, i) {
 				s.visited = append(s.visited, i)
@@ -256,7 +259,7 @@ func (s *Session) Clickables() []string {
 		}
 		c = append(c, toNext)
 		for _, i := range s.onPage() {
-			c = append(c, lower(s.shop.asin(int(i))))
+			c = append(c, lower(s.asin(i)))
 		}
 		return c
 	case itemPage:

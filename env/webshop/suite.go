@@ -265,18 +265,18 @@ func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (en
 	if s.o.AnyGoal {
 		g = own.shop.draw(seed.Derive("webshop goal of the visit"))
 	}
-	_, a, err := cutVariation(t.ID)
+	_, v, err := cutVariation(t.ID)
 	if err != nil {
 		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
 	}
-	e := own.enter(g, a, seed)
+	e := own.enter(g, v, seed)
 	return e, e.observe(true), nil
 }
 
 // enter starts a visit.
-func (s *Suite) enter(g Goal, a away, seed episode.Seed) *Env {
+func (s *Suite) enter(g Goal, v variation, seed episode.Seed) *Env {
 	e := &Env{suite: s, visit: s.shop.NewSession(g, seed), left: s.o.StepLimit}
-	e.visit.attributes, e.visit.away = s.o.Attributes, a
+	e.visit.attributes, e.visit.variation = s.o.Attributes, v
 	return e
 }
 

@@ -317,7 +317,7 @@ func TestVary(t *testing.T) {
 			t.Errorf("%s: won %v, %v", varied.ID, won, err)
 		}
 	}
-	if found < 1000 || found > 1800 {
+	if found < 300 || found > 900 { // a quarter, about
 		t.Errorf("variations find %d of 2000 products", found)
 	}
 	for _, bad := range []string{"~", "~x", "~01", "~1~2", "~11111111111111111"} {
