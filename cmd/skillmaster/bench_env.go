@@ -86,7 +86,7 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 	rounds := make([]envRound, c.Rounds)
 	for i := range rounds {
 		fmt.Fprintf(stderr, "round %d of %d\n", i+1, c.Rounds)
-		if err := c.round(ctx, &rounds[i]); err != nil {
+		if err := c.round(ctx, &rounds[i], stderr); err != nil {
 			return err
 		}
 	}
@@ -110,11 +110,11 @@ type envPlay struct {
 	forks                            bool
 }
 
-func (c *benchEnvCmd) round(ctx context.Context, r *envRound) error {
+func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) error {
 	runtime.GOMAXPROCS(1)
 	runtime.GC()
 	began := time.Now()
-	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data, stderr)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (c *benchScaleCmd) Execute(ctx context.Context, stdout, stderr io.Writer) e
 	if c.Episodes < 1 || c.Steps < 1 || c.Latency <= 0 || c.Tokens < 0 {
 		return usage(errors.New("--episodes, --steps and --latency must be positive, --tokens not negative"))
 	}
-	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data, stderr)
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,12 @@ type dataCmd struct {
 
 // dataSource is where games come from.
 type dataSource struct {
-	Env  string `help:"World: household (generated games), alfworld (the real games under --data) or textworld (any game files)." default:"household" enum:"household,alfworld,textworld"`
+	Env  string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data) or textworld (any game files)." default:"household" enum:"household,alfworld,shop,webshop,textworld"`
 	Data string `help:"Folder of the real games, packed or in the official layout; of any game files (*.tw-pddl), or one such file." default:"${data}" placeholder:"DIR"`
 }
+
+// isShop tells whether the source is a shop, which has goals and no games.
+func (s dataSource) isShop() bool { return s.Env == madeShop || s.Env == realShop }
 
 type dataListCmd struct {
 	dataSource
@@ -77,6 +80,9 @@ func (c *dataListCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 }
 
 func (c *dataListCmd) rows(ctx context.Context, stderr io.Writer) ([]splitRow, error) {
+	if c.isShop() {
+		return c.shopRows(ctx, stderr)
+	}
 	if c.Env == textGames {
 		return textRows(c.Data, cmp.Or(c.Split, textworld.Split))
 	}
@@ -201,7 +207,8 @@ func columns(rows []splitRow) []string {
 
 type dataVerifyCmd struct {
 	dataSource
-	Released bool `help:"Also compare with the number of games of the release, and fail if one is missing."`
+	Released bool `help:"Also compare with the number of games of the release, or with its checksums (webshop), and fail if they differ."`
+	Full     bool `help:"The catalogue of 1.18 million products, not that of 1,000 (webshop)."`
 	Play     bool `help:"Also play every game with an expert that knows everything, and fail if it does not win."`
 	Workers  int  `help:"Games played at once." default:"2"`
 	JSON     bool `help:"Print JSON." name:"json"`
@@ -215,7 +222,11 @@ end the reading. Exit code 1 if anything is wrong.
 
 Examples:
   skillmaster data verify --env alfworld --data ../shared/data --released
-  skillmaster data verify --env household --play`
+  skillmaster data verify --env household --play
+  skillmaster data verify --env webshop --data ../shared/data --released
+
+Of a shop: says what of the catalogue was left out and why, counts goals by family, and those that can be won with the product
+they were made for: of the real shop's not all can, of a generated one's all must.`
 }
 
 // verified is what was found.
@@ -227,6 +238,12 @@ type verified struct {
 func (c *dataVerifyCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.Env == textGames {
 		return usage(fmt.Errorf("nothing is known of these games to compare with: skillmaster data list --env %s reads them all", textGames))
+	}
+	if c.isShop() {
+		return c.verifyShop(ctx, stdout, stderr)
+	}
+	if c.Full {
+		return usage(fmt.Errorf("--full is for --env %s", realShop))
 	}
 	suite, err := openGames(gamesOf(c.Env), c.Data)
 	if err != nil {
@@ -419,6 +436,9 @@ func (c *dataPackCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 func (c *dataPackCmd) suite() (*alfworld.Suite, error) {
 	if c.Games < 0 {
 		return nil, usage(errors.New("--games must not be negative"))
+	}
+	if c.isShop() {
+		return nil, usage(errors.New("shops are not packed here: skillmaster data import packs the real one's files, skillmaster data shop writes a generated one"))
 	}
 	if c.Env == realGames {
 		if c.Seed != 0 || c.Difficulty != 0 || c.Custom != 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,13 +16,16 @@ import (
 	"slices"
 	"strings"
 
+	"skillmaster/env/webshop"
 	"skillmaster/fetch"
 )
 
 // archive is a file of a world's release.
 type archive struct {
 	name, url, holds string
-	extra            bool // can be left out
+	extra            bool   // can be left out
+	file             string // what it is called where it is kept; "": as at its address
+	sha256           string // "" if nobody knows it
 }
 
 // releases are the archives of each world, as the makers' own download script names them.
@@ -33,21 +37,27 @@ var releases = map[string][]archive{
 }
 
 type dataGetCmd struct {
-	World       string            `arg:"" help:"World: alfworld." enum:"alfworld"`
+	World       string            `arg:"" help:"World: alfworld or webshop." enum:"alfworld,webshop"`
 	To          string            `help:"Folder to write to." required:"" placeholder:"DIR"`
-	URL         map[string]string `help:"Other address of an archive (games, trials). Can be given several times." name:"url" mapsep:"none" placeholder:"NAME=URL"`
+	URL         map[string]string `help:"Other address of an archive (alfworld: games, trials; webshop: products, attributes, human). Can be given several times." name:"url" mapsep:"none" placeholder:"NAME=URL"`
 	SHA256      map[string]string `help:"Checksum an archive must have. Can be given several times." name:"sha256" mapsep:"none" placeholder:"NAME=HEX"`
 	Annotations bool              `help:"Fetch people's own sentences for the goals too; --no-annotations leaves that archive out." default:"true" negatable:""`
-	Keep        bool              `help:"Keep the archives."`
+	Keep        bool              `help:"Keep the archives (alfworld)."`
+	Full        bool              `help:"The catalogue of 1.18 million products, not that of 1,000 (webshop)."`
 }
 
 // Help is shown under --help.
 func (dataGetCmd) Help() string {
-	var archives strings.Builder
+	var archives, shop strings.Builder
 	for _, a := range releases[realGames] {
 		fmt.Fprintf(&archives, "\n  %-7s %s\n          (%s)", a.name, a.url, a.holds)
 	}
-	return "Downloads the release's archives and packs their games into DIR, ready for --env alfworld --data DIR:\n" + archives.String() + `
+	for _, size := range []webshop.Size{webshop.Small, webshop.Full} {
+		for _, a := range shopFiles[size] {
+			fmt.Fprintf(&shop, "\n  %-10s %s\n             (%s)", a.name, a.url, a.holds)
+		}
+	}
+	return "alfworld: downloads the release's archives and packs their games into DIR, ready for --env alfworld --data DIR:\n" + archives.String() + `
 
 A third archive of the release, json_2.1.1_pddl.zip, is not needed: the game files hold the same problems.
 
@@ -59,17 +69,33 @@ The makers publish no checksums, so none is known here. The checksum of an archi
 games are packed, recorded in DIR/ARCHIVE.sha256; a later download there must have the same. With --sha256 it must have
 the one you give.
 
+webshop: downloads the files of the shop of 1,000 products, or, with --full, of 1.18 million, and keeps them as they are; their
+checksums are known, so that a mirror will do:
+` + shop.String() + `
+
 Examples:
   skillmaster data get alfworld --to games
   skillmaster data get alfworld --to games --url games=https://mirror.example/json_2.1.3_tw-pddl.zip --no-annotations
-  skillmaster train --env alfworld --data games`
+  skillmaster train --env alfworld --data games
+  skillmaster data get webshop --to shop`
+}
+
+// shopFiles are the files of the catalogue that is asked for, if one is.
+func (c *dataGetCmd) shopFiles() []archive {
+	if c.World != realShop {
+		return nil
+	}
+	return shopFiles[sizeOf(c.Full)]
 }
 
 // validate reports archives that there are not, and checksums that can be none.
 func (c *dataGetCmd) validate() error {
 	var names []string
-	for _, a := range releases[c.World] {
+	for _, a := range append(releases[c.World], c.shopFiles()...) {
 		names = append(names, a.name)
+	}
+	if c.Full && c.World != realShop {
+		return fmt.Errorf("--full is for %s", realShop)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.URL)) {
 		if !slices.Contains(names, name) {
@@ -90,6 +116,9 @@ func (c *dataGetCmd) validate() error {
 func (c *dataGetCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := c.validate(); err != nil {
 		return usage(err)
+	}
+	if c.World == realShop {
+		return c.getShop(ctx, stdout, stderr)
 	}
 	if err := nothingIn(c.To); err != nil {
 		return err
@@ -142,8 +171,9 @@ func (c *dataGetCmd) download(ctx context.Context, a archive, stdout, stderr io.
 	if u, err := url.Parse(address); err == nil && strings.HasSuffix(u.Path, ".zip") {
 		name = path.Base(u.Path)
 	}
+	name = cmp.Or(a.file, name)
 	file = filepath.Join(c.To, name)
-	want := c.SHA256[a.name]
+	want := cmp.Or(c.SHA256[a.name], a.sha256)
 	recorded, err := recordedSum(file)
 	if err != nil {
 		return "", "", err
@@ -156,7 +186,7 @@ func (c *dataGetCmd) download(ctx context.Context, a archive, stdout, stderr io.
 	got, err := client.Download(ctx, fetch.Request{URL: address, Path: file, SHA256: want})
 	progress.end()
 	switch {
-	case errors.Is(err, fetch.ErrChecksum) && c.SHA256[a.name] == "":
+	case errors.Is(err, fetch.ErrChecksum) && c.SHA256[a.name] == "" && a.sha256 == "":
 		return "", "", fmt.Errorf("%w; the one wanted was recorded in %s when the archive was first fetched: remove that file if the archive may be another now", err, sumFile(file))
 	case err != nil:
 		return "", "", err

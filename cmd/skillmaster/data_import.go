@@ -17,6 +17,8 @@ import (
 type dataImportCmd struct {
 	From []string `arg:"" help:"Folders in the official layout, or zip archives of them; what one lacks is looked for in the next." placeholder:"PATH"`
 	To   string   `help:"Folder to write to." required:"" placeholder:"DIR"`
+	Env  string   `help:"World: alfworld or webshop." default:"alfworld" enum:"alfworld,webshop"`
+	Full bool     `help:"The catalogue of 1.18 million products, not that of 1,000 (webshop)."`
 }
 
 // Help is shown under --help.
@@ -26,12 +28,21 @@ file for each split, with wording, people's sentences and walkthroughs, and the 
 unpacked, nothing is overwritten, and nothing is written if a file is damaged. Games that are left out are counted with
 the reason: tasks with movable receptacles or sliced objects, no game file, not solvable, other rules than the released.
 
+With --env webshop: packs the files of the shop in one folder, if all of them can be read, and says what was left out.
+
 Examples:
   skillmaster data import ~/.cache/alfworld --to games
-  skillmaster data import json_2.1.3_tw-pddl.zip json_2.1.1_json.zip --to games`
+  skillmaster data import json_2.1.3_tw-pddl.zip json_2.1.1_json.zip --to games
+  skillmaster data import WebShop/data --env webshop --to shop`
 }
 
 func (c *dataImportCmd) Execute(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if c.Env == realShop {
+		return c.importShop(ctx, stdout, stderr)
+	}
+	if c.Full {
+		return usage(fmt.Errorf("--full is for --env %s", realShop))
+	}
 	if err := nothingIn(c.To); err != nil {
 		return err
 	}

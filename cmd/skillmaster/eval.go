@@ -120,7 +120,7 @@ func (c *evalCmd) player(ctx context.Context, run *store.Run, stderr io.Writer) 
 	if err := c.instead(&cfg); err != nil {
 		return fail(usage(err))
 	}
-	suite, all, err := openWorld(ctx, cfg.World, c.Data)
+	suite, all, err := openWorld(ctx, cfg.World, c.Data, stderr)
 	if err != nil {
 		return fail(err)
 	}

@@ -44,7 +44,7 @@ type played struct {
 }
 
 func (c *playCmd) Execute(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data, stderr)
 	if err != nil {
 		return err
 	}

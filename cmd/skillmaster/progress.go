@@ -104,6 +104,7 @@ type unit struct {
 
 var (
 	inGames     = unit{"games", 1}
+	inProducts  = unit{"products", 1}
 	inMegabytes = unit{"MB", 1e6}
 )
 

@@ -72,7 +72,7 @@ type difference struct {
 }
 
 func (c *replayCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
-	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data)
+	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data, stderr)
 	if err != nil {
 		return err
 	}

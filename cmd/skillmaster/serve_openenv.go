@@ -68,7 +68,7 @@ func (c *openEnvFlags) handler(ctx context.Context, token string, stderr io.Writ
 			return nil, usage(err)
 		}
 	}
-	suite, err := openSuite(ctx, cfg.World, c.Data)
+	suite, err := openSuite(ctx, cfg.World, c.Data, stderr)
 	if err != nil {
 		return nil, err
 	}

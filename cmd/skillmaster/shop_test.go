@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ import (
 func TestShopPanels(t *testing.T) {
 	c := defaultWorld(madeShop)
 	c.Sizes = map[string]int{"products": 700, "warm": 140}
-	suite, p, err := openWorld(t.Context(), c, "")
+	suite, p, err := openWorld(t.Context(), c, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestShopPanels(t *testing.T) {
 		t.Errorf("categories %v", shelf)
 	}
 	few := worldConfig{Name: madeShop, Human: true, Sizes: map[string]int{"products": 140}}
-	if _, _, err := openWorld(t.Context(), few, ""); err == nil || !strings.Contains(err.Error(), "so few goals") {
+	if _, _, err := openWorld(t.Context(), few, "", io.Discard); err == nil || !strings.Contains(err.Error(), "so few goals") {
 		t.Errorf("a shop with nothing to train on: %v", err)
 	}
 	for _, wrong := range []worldConfig{{Name: madeShop, Full: true}, {Name: household, Human: true}, {Name: realShop, House: 1}, {Name: madeShop, Custom: 0.5}, {Name: household, Shop: shopConfig{AnyGoal: true}}} {
@@ -123,7 +124,7 @@ func TestProbesPlayTheChosenGoals(t *testing.T) {
 	for _, anyGoal := range []bool{false, true} {
 		c := defaultWorld(madeShop)
 		c.Sizes, c.Shop.AnyGoal = map[string]int{"products": 1000}, anyGoal
-		suite, p, err := openWorld(t.Context(), c, "")
+		suite, p, err := openWorld(t.Context(), c, "", io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}

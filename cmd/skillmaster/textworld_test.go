@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,7 @@ func TestTextGameInOfficialLayout(t *testing.T) {
 	if !strings.Contains(out, "1 played as any TextWorld game: not the released domain and grammar") {
 		t.Errorf("verified:\n%s", out)
 	}
-	if _, _, err := openWorld(t.Context(), gamesOf(realGames), dir); err == nil || !strings.Contains(err.Error(), "cannot learn from all of split train") {
+	if _, _, err := openWorld(t.Context(), gamesOf(realGames), dir, io.Discard); err == nil || !strings.Contains(err.Error(), "cannot learn from all of split train") {
 		t.Errorf("a run begins: %v", err)
 	}
 	to := t.TempDir()

@@ -197,9 +197,9 @@ type world struct {
 // open makes the run directory, or opens the one to go on with and takes its settings; and it opens the world.
 func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, stderr io.Writer) (*store.Run, runConfig, world, error) {
 	if c.Resume {
-		return c.reopen(ctx)
+		return c.reopen(ctx, stderr)
 	}
-	suite, panels, err := openWorld(ctx, cfg.World, c.Data)
+	suite, panels, err := openWorld(ctx, cfg.World, c.Data, stderr)
 	w := world{suite, panels}
 	if err != nil {
 		return nil, cfg, w, err
@@ -231,7 +231,7 @@ func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, st
 }
 
 // reopen opens the run to go on with, with its settings and its world.
-func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, error) {
+func (c *trainCmd) reopen(ctx context.Context, stderr io.Writer) (*store.Run, runConfig, world, error) {
 	var cfg runConfig
 	var w world
 	run, err := store.Open(ctx, c.Run, 0, time.Now)
@@ -245,7 +245,7 @@ func (c *trainCmd) reopen(ctx context.Context) (*store.Run, runConfig, world, er
 	if err != nil {
 		return nil, cfg, w, errors.Join(fmt.Errorf("settings of %s: %w", c.Run, err), run.Close())
 	}
-	if w.suite, w.panels, err = openWorld(ctx, cfg.World, c.Data); err == nil {
+	if w.suite, w.panels, err = openWorld(ctx, cfg.World, c.Data, stderr); err == nil {
 		err = samePanels(m, w.panels)
 	}
 	if err != nil {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -133,7 +131,7 @@ type playable interface {
 }
 
 // openSuite opens a world.
-func openSuite(ctx context.Context, c worldConfig, data string) (playable, error) {
+func openSuite(ctx context.Context, c worldConfig, data string, stderr io.Writer) (playable, error) {
 	if _, remote := c.remote(); remote {
 		return dialWorld(ctx, c)
 	}
@@ -141,73 +139,16 @@ func openSuite(ctx context.Context, c worldConfig, data string) (playable, error
 	case household, realGames:
 		return openGames(c, data)
 	case realShop, madeShop:
-		return openShop(ctx, c, data)
+		suite, _, err := openShop(ctx, c, data, stderr)
+		if err != nil {
+			return nil, err
+		}
+		return suite, nil
 	case textGames:
 		return textworld.Open(data, textworld.Options{})
 	default:
 		return nil, usage(fmt.Errorf("there is no world %q: it is %s", c.Name, strings.Join(append(slices.Clone(worlds), remoteWorld+"ADDRESS"), ", ")))
 	}
-}
-
-// openShop opens the shop of 1,000 products, or a generated one. Pages do not say the task again and again: the policy
-// has it before its eyes.
-func openShop(ctx context.Context, c worldConfig, data string) (*webshop.Suite, error) {
-	if c.Name == realShop {
-		size, load := webshop.Small, webshop.LoadOptions{}
-		if c.Full {
-			size, load.Cache = webshop.Full, fullCache(data)
-		}
-		catalogue, _, err := webshop.OpenCatalogue(ctx, data, size, load)
-		if err != nil {
-			return nil, err
-		}
-		shop, err := webshop.NewShop(catalogue, c.goals())
-		if err != nil {
-			return nil, err
-		}
-		return webshop.NewSuite(shop, c.Shop.options()), nil
-	}
-	shop, err := makeShop(ctx, episode.Seed(c.House), c.Sizes["products"], c.goals())
-	if err != nil {
-		return nil, err
-	}
-	// Demonstrations come from other shops, each at most as large: what this one's makers are known for is what there is to
-	// learn.
-	var others []*webshop.Shop
-	size := shop.Len()
-	for left := c.Sizes["warm"]; left > 0; left -= size {
-		seed := episode.Seed(c.House).Derive("shop of the warm start", uint64(len(others)))
-		other, err := makeShop(ctx, seed, min(left, size), c.goals())
-		if err != nil {
-			return nil, err
-		}
-		others = append(others, other)
-	}
-	return webshop.NewSuite(shop, c.Shop.options()).With(others...), nil
-}
-
-// fullCache is where the full catalogue is kept with its index, since making them takes minutes; "" if there is no such
-// place.
-func fullCache(data string) string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	where, err := filepath.Abs(data)
-	dir := filepath.Join(cache, "skillmaster")
-	if err != nil || os.MkdirAll(dir, 0o755) != nil {
-		return ""
-	}
-	hash := sha256.Sum256([]byte(where))
-	return filepath.Join(dir, fmt.Sprintf("webshop-%x", hash[:8]))
-}
-
-func makeShop(ctx context.Context, seed episode.Seed, products int, o webshop.GoalOptions) (*webshop.Shop, error) {
-	c, err := webshop.Generate(ctx, webshop.GenerateOptions{Seed: seed, Products: products})
-	if err != nil {
-		return nil, err
-	}
-	return webshop.NewShop(c, o)
 }
 
 // openGames opens one of the worlds that are a household.
@@ -236,8 +177,8 @@ func openGames(c worldConfig, data string) (*alfworld.Suite, error) {
 
 // openWorld opens a world with its panels. The real games' train split is dealt into the panels a run learns and
 // chooses on by the hash of goal and room; the two evaluation splits are the report panels, whole.
-func openWorld(ctx context.Context, c worldConfig, data string) (env.Suite, train.Panels, error) {
-	suite, err := openSuite(ctx, c, data)
+func openWorld(ctx context.Context, c worldConfig, data string, stderr io.Writer) (env.Suite, train.Panels, error) {
+	suite, err := openSuite(ctx, c, data, stderr)
 	if err != nil {
 		return nil, train.Panels{}, err
 	}

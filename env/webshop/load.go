@@ -41,13 +41,13 @@ type Progress struct {
 
 // Loaded counts what was read and what of it was left out.
 type Loaded struct {
-	Entries       int // of the products' file
-	Products      int // of the catalogue
-	Unnamed       int // entries left out, with an ASIN of "nan"
-	Overlong      int // entries left out, with an ASIN of more than 10 characters
-	Repeated      int // entries left out, with the ASIN of an earlier one
-	Attributeless int // products that the attributes' file does not have: no synthetic goal asks for them
-	Unmatched     int // products of the other files that are not in the catalogue
+	Entries       int `json:"entries"`       // of the products' file
+	Products      int `json:"products"`      // of the catalogue
+	Unnamed       int `json:"unnamed"`       // entries left out, with an ASIN of "nan"
+	Overlong      int `json:"overlong"`      // entries left out, with an ASIN of more than 10 characters
+	Repeated      int `json:"repeated"`      // entries left out, with the ASIN of an earlier one
+	Attributeless int `json:"attributeless"` // products that the attributes' file does not have: no synthetic goal asks for them
+	Unmatched     int `json:"unmatched"`     // products of the other files that are not in the catalogue
 }
 
 func (l *Loaded) counts() [7]*int {

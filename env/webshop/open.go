@@ -42,10 +42,7 @@ const nounsFile = "title_nouns.jsonl"
 // OpenCatalogue reads a catalogue of the original from the files in a folder or in webshop/ under it, packed (.gz) or
 // not. Human instructions and nouns are read if they are there.
 func OpenCatalogue(ctx context.Context, dir string, size Size, o LoadOptions) (c *Catalogue, l Loaded, err error) {
-	folder := filepath.Join(dir, "webshop")
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		folder = dir
-	}
+	folder := folderOf(dir)
 	s, err := findSource(folder, size)
 	if err != nil {
 		return nil, l, err
@@ -58,6 +55,30 @@ func OpenCatalogue(ctx context.Context, dir string, size Size, o LoadOptions) (c
 		err = fmt.Errorf("catalogue in %s: %w", folder, err)
 	}
 	return c, l, err
+}
+
+// Paths are where the files of a catalogue lie in a folder or in webshop/ under it, in the order of FileNames; "" for one that
+// may be missing and is.
+func Paths(dir string, size Size) (paths [4]string, err error) {
+	s, err := findSource(folderOf(dir), size)
+	if err != nil {
+		return paths, err
+	}
+	for i, f := range s.parts {
+		if f != nil {
+			paths[i] = f.Name()
+		}
+	}
+	return paths, s.close()
+}
+
+// folderOf is webshop/ under a folder if it is there, else the folder.
+func folderOf(dir string) string {
+	folder := filepath.Join(dir, "webshop")
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return dir
+	}
+	return folder
 }
 
 // source is a catalogue's files: products, attributes, human instructions and nouns. The last two may be missing.

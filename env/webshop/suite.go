@@ -165,6 +165,23 @@ func (s *Suite) of(id string) *Suite {
 	return s
 }
 
+// Winnable tells whether a task can be won: whether buying the product that the goal was made for, with the options that
+// are most like what it asks for, is worth exactly 1. In the original's shops that is not so for every goal.
+func (s *Suite) Winnable(t episode.Task) (bool, error) {
+	g, err := s.Goal(t.ID)
+	if err != nil {
+		return false, err
+	}
+	shop := s.of(t.ID).shop
+	var chosen []GoalOption
+	for _, o := range g.Options {
+		if value, ok := shop.product(g.Product).valueFor(o); ok {
+			chosen = append(chosen, GoalOption{o.Group, value})
+		}
+	}
+	return shop.Score(g, g.Product, chosen).Reached(), nil
+}
+
 // Shop is the shop that is played.
 func (s *Suite) Shop() *Shop { return s.shop }
 
