@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -181,8 +182,9 @@ func (r *Run) points(ctx context.Context, sqlText, key string) ([]Point, error) 
 // Numbers is a report's head with all its numbers. What was not measured, or was not a finite number, is not there.
 type Numbers struct {
 	Kept
-	Metrics map[string]float64
-	Seconds map[string]float64 // wall time by part
+	Metrics   map[string]float64
+	Seconds   map[string]float64 // wall time by part
+	NotFinite []string           // keys of either that were measured and came to no finite number, sorted
 }
 
 // Numbers returns reports after a sequence number (0: all) with their numbers, all of one moment.
@@ -196,21 +198,33 @@ func (r *Run) Numbers(ctx context.Context, after int) ([]Numbers, error) {
 		place := map[int]int{}
 		for i, k := range heads {
 			place[k.Report] = i
-			out = append(out, Numbers{k, map[string]float64{}, map[string]float64{}})
+			out = append(out, Numbers{Kept: k, Metrics: map[string]float64{}, Seconds: map[string]float64{}})
 		}
-		if err := eachNumber(ctx, tx, "SELECT report, key, value FROM metrics WHERE report > ? AND value IS NOT NULL", after, func(report int, key string, v float64) {
-			out[place[report]].Metrics[key] = v
+		put := func(n *Numbers, into map[string]float64, key string, v sql.NullFloat64) {
+			if v.Valid {
+				into[key] = v.Float64
+			} else {
+				n.NotFinite = append(n.NotFinite, key)
+			}
+		}
+		if err := eachNumber(ctx, tx, "SELECT report, key, value FROM metrics WHERE report > ? ORDER BY report, key", after, func(report int, key string, v sql.NullFloat64) {
+			n := &out[place[report]]
+			put(n, n.Metrics, key, v)
 		}); err != nil {
 			return err
 		}
-		return eachNumber(ctx, tx, "SELECT report, key, value FROM seconds WHERE report > ? AND value IS NOT NULL", after, func(report int, key string, v float64) {
-			out[place[report]].Seconds[key] = v
+		return eachNumber(ctx, tx, "SELECT report, key, value FROM seconds WHERE report > ? ORDER BY report, key", after, func(report int, key string, v sql.NullFloat64) {
+			n := &out[place[report]]
+			put(n, n.Seconds, key, v)
 		})
 	})
+	for i := range out {
+		slices.Sort(out[i].NotFinite)
+	}
 	return out, err
 }
 
-func eachNumber(ctx context.Context, tx *sql.Tx, sqlText string, after int, f func(report int, key string, v float64)) (err error) {
+func eachNumber(ctx context.Context, tx *sql.Tx, sqlText string, after int, f func(report int, key string, v sql.NullFloat64)) (err error) {
 	rows, err := tx.QueryContext(ctx, sqlText, after)
 	if err != nil {
 		return err
@@ -219,7 +233,7 @@ func eachNumber(ctx context.Context, tx *sql.Tx, sqlText string, after int, f fu
 	for rows.Next() {
 		var report int
 		var key string
-		var v float64
+		var v sql.NullFloat64
 		if err := rows.Scan(&report, &key, &v); err != nil {
 			return err
 		}

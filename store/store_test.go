@@ -490,6 +490,13 @@ func TestNotANumber(t *testing.T) {
 	if len(ps) != 1 || ps[0].Key != "learn/loss" {
 		t.Errorf("metrics read as %+v, want the finite one alone", ps)
 	}
+	ns, err := r.Numbers(t.Context(), 0)
+	if err != nil || len(ns) != 1 {
+		t.Fatalf("%d reports, %v", len(ns), err)
+	}
+	if got, want := ns[0].NotFinite, []string{"learn/kl_k3", "learn/norm"}; !slices.Equal(got, want) || len(ns[0].Metrics) != 1 {
+		t.Errorf("not finite: %q among %v, want %q", got, ns[0].Metrics, want)
+	}
 	for name, spoil := range map[string]func(*train.Report, *train.Checkpoint){
 		"return":  func(r *train.Report, _ *train.Checkpoint) { r.Groups[0].Trajectories[1].EnvReturn = math.NaN() },
 		"verdict": func(r *train.Report, _ *train.Checkpoint) { r.Judgements[0].Verdict.Utility = math.Inf(-1) },
