@@ -41,6 +41,7 @@ type commands struct {
 	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
 	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
 	Report reportCmd `cmd:"" help:"Say what runs came to: scores with intervals, paired tests, plots."`
+	Export exportCmd `cmd:"" help:"Write a run's metrics and trajectories for other tools."`
 	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world or a bank to others."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`

@@ -36,6 +36,8 @@ type trainCmd struct {
 	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
 	Serve       string   `help:"Show the run in the browser while it trains, at this address of this machine, such as ${listen}." placeholder:"HOST:PORT"`
 	PrintConfig bool     `help:"Print the settings that would be used, and end."`
+
+	trackFlags `group:"Other tools"`
 }
 
 // Help is shown under --help.
@@ -47,7 +49,7 @@ Examples:
   skillmaster train
   skillmaster train --env alfworld --data ../shared/data --run runs/first
   skillmaster train --run runs/first --resume
-  skillmaster train --serve 127.0.0.1:8384
+  skillmaster train --serve 127.0.0.1:8384 --tensorboard tb
   skillmaster train --ablation joint --warm-from runs/first
   skillmaster train --preset pretrained --set model.pretrained=DIR
   skillmaster train --preset server --set server.url=http://127.0.0.1:8000 --set server.model=NAME
@@ -94,7 +96,7 @@ func (c *trainCmd) train(ctx context.Context, run *store.Run, cfg runConfig, w w
 	}
 	t, from, err := c.trainer(ctx, run, cfg, w, engine, stderr)
 	if err == nil {
-		err = c.trainAndShow(ctx, t, from, stderr)
+		err = tracked(ctx, c.tools(c.Run), run, t, notices(stderr), func() error { return c.trainAndShow(ctx, t, from, stderr) })
 	}
 	return errors.Join(err, engine.close())
 }
