@@ -125,7 +125,7 @@ func preset(world, name string) (runConfig, error) {
 		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 2560, 2048, 64
 		c.Train.Warm.Vary, c.Train.Vary = 0.9, 0 // copying is learnt where nothing can be known by heart, choosing where all is offered
 	case realShop:
-		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 64
+		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 96
 	}
 	switch name {
 	case "default":

@@ -202,10 +202,12 @@ func pattern(c worldConfig, corpus []string, tasks []episode.Task) string {
 // id or a value is the same tokens on a page and in an action; what frames them on every page and in every action is one
 // piece.
 const shopPattern = `(?:click|search)\[|` +
-	`Instruction: Find me|, and price lower than| dollars\n'Search'|` +
+	`(?:Instruction: )?Find me|, and price lower than| dollars(?:\n'Search')?|` +
 	`'Back to Search'(?: \[SEP\] '< Prev')?(?: \[SEP\] ')?|Page |\(Total results: |\)' \[SEP\] (?:'< Prev' \[SEP\] )?'Next >'(?: \[SEP\] ')?|` +
 	`' \[SEP\] 'Price: \$|' \[SEP\] 'Rating: N\.A\.' \[SEP\] 'Description' \[SEP\] 'Features' \[SEP\] 'Reviews' \[SEP\] 'Buy Now'|' \[SEP\] '\$?|` +
 	`Thank you for shopping with us! .* \[SEP\] Purchased \[SEP\] asin \[SEP\] | \[SEP\] options \[SEP\] |\} \[SEP\] attrs .*, max 1\.0\) \[SEP\] | \[SEP\] Reward Details \[SEP\] None|` +
+	`Back to Search\n(?:< Prev\n)?|\)\n(?:< Prev\n)?Next >\n?|\nPrice: \$|\nRating: N\.A\.\nDescription\nFeatures\nReviews\nBuy Now|` +
+	`Chosen: |Purchased |\nYour score \(min 0\.0, max 1\.0\) |\n\$|` +
 	`B0[0-9A-Z]{8}| ?[A-Za-z]+| ?[0-9]{1,3}|\.[0-9]{1,2}|\n+`
 
 // newLearner makes the model that the settings describe, and its learner.

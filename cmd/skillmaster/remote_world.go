@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func remotePanels(suite openenv.World) (train.Panels, error) {
 	case has("train", "probe", "gate", "valid"):
 		p = train.Panels{Train: split("train"), Probe: split("probe"), Gate: split("gate"), Valid: split("valid")}
 	case has("train") && !has("valid"):
-		dealt := deal(split("train").Tasks)
+		dealt := deal(split("train").Tasks, path.Dir)
 		p = train.Panels{Train: dealt[0], Probe: dealt[1], Gate: dealt[2], Valid: dealt[3]}
 	default:
 		return p, fmt.Errorf("the world has the splits %s: training needs train, and for the rest either probe, gate and valid, or none of them",

@@ -34,17 +34,18 @@ type worldConfig struct {
 
 // shopConfig says how a shop is played. See webshop.Options and webshop.GoalOptions.
 type shopConfig struct {
-	Show       webshop.Show  `json:"show"`       // parts, as the training wrapper shows pages; line or rich, as the original does
+	Show       webshop.Show  `json:"show"`       // brief, for few tokens; parts, as the training wrapper shows pages; line or rich, as the original does
 	Pay        webshop.Pay   `json:"pay"`        // strict: all for a score of exactly 1; shaped: the score's share
 	Order      webshop.Order `json:"order"`      // of goals: constant, or seeded, as in the training wrapper
 	Seed       int64         `json:"seed"`       // of hidden prices and price bounds, and of a seeded order
+	Told       bool          `json:"told"`       // who demonstrates knows the goal's product when it sees it
 	Attributes bool          `json:"attributes"` // products have a page of their attributes
 	AnyGoal    bool          `json:"any_goal"`   // goals are drawn, whatever a task asks for, as in the training wrapper
 	NextVisit  bool          `json:"next_visit"` // the receipt lists what can be done in the next visit, as in the training wrapper
 }
 
 func (c shopConfig) options() webshop.Options {
-	return webshop.Options{Show: c.Show, Pay: c.Pay, Attributes: c.Attributes, AnyGoal: c.AnyGoal, NextVisit: c.NextVisit}
+	return webshop.Options{Show: c.Show, Pay: c.Pay, Told: c.Told, Attributes: c.Attributes, AnyGoal: c.AnyGoal, NextVisit: c.NextVisit}
 }
 
 func (c worldConfig) goals() webshop.GoalOptions {
@@ -60,9 +61,9 @@ func defaultWorld(name string) worldConfig {
 		c.Custom, c.House = 0.8, 1
 		c.Sizes = map[string]int{"warm": 4096, "train": 4096, "probe": 480, "gate": 480, "valid": 384, "report": 384}
 	case realShop:
-		c.Shop.Show = webshop.Parts
+		c.Shop.Show, c.Shop.Told = webshop.Brief, true
 	case madeShop:
-		c.House, c.Shop.Show = 1, webshop.Parts
+		c.House, c.Shop.Show = 1, webshop.Brief
 		c.Sizes = map[string]int{"products": 1000, "warm": 8000}
 	}
 	return c
@@ -202,7 +203,11 @@ func openWorld(ctx context.Context, c worldConfig, data string, stderr io.Writer
 		if err == nil && len(toDeal.Tasks) == 0 {
 			return nil, train.Panels{}, errors.New("the shop has so few goals that all of them are for the report: take goals that are not of people (world.human=false), or a larger catalogue (world.full, world.sizes.products)")
 		}
-		dealt := deal(toDeal.Tasks)
+		together := path.Dir
+		if c.Name == realShop {
+			together = path.Clean // most goals of the report ask for products that others ask for, too: so shall those of valid
+		}
+		dealt := deal(toDeal.Tasks, together)
 		warm := dealt[0]
 		if c.Sizes["warm"] > 0 {
 			warm = split("warm")
@@ -213,7 +218,7 @@ func openWorld(ctx context.Context, c worldConfig, data string, stderr io.Writer
 		if err == nil {
 			err = knownToExperts(suite, all)
 		}
-		dealt := deal(all)
+		dealt := deal(all, path.Dir)
 		warm := dealt[0]
 		if c.Sizes["generated"] > 0 {
 			// Rooms that nobody has seen before teach what holds in all rooms.
@@ -241,10 +246,10 @@ func knownToExperts(suite env.Suite, tasks []episode.Task) error {
 	return nil
 }
 
-// deal deals tasks into the panels train, probe, gate and valid. What ids name alike but for the last part stays
-// together: trials of one goal in one room, goals for one product.
-func deal(tasks []episode.Task) []episode.Panel {
-	return train.Partition(tasks, func(t episode.Task) string { return path.Dir(t.ID) },
+// deal deals tasks into the panels train, probe, gate and valid. Tasks stay together whose ids are: by path.Dir, which leaves
+// out the last part, trials of one goal in one room, goals for one product.
+func deal(tasks []episode.Task, together func(id string) string) []episode.Panel {
+	return train.Partition(tasks, func(t episode.Task) string { return together(t.ID) },
 		train.Share{Name: "train", Part: 0.80}, train.Share{Name: "probe", Part: 0.08},
 		train.Share{Name: "gate", Part: 0.08}, train.Share{Name: "valid", Part: 0.04})
 }

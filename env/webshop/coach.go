@@ -26,10 +26,19 @@ func (s *Suite) Expert(e env.Env, k env.Knowledge, advice []skill.Skill, r *rand
 	case env.Knows:
 		return knower{own.visit}, nil
 	case env.Sees:
-		return newShopper(own.visit.goal.Instruction, own.suite.o, own.suite.shop.queries, advice, r), nil
+		return own.shopper(advice, r), nil
 	default:
 		return nil, fmt.Errorf("no such knowledge: %d", k)
 	}
+}
+
+// shopper is the expert that Sees.
+func (e *Env) shopper(advice []skill.Skill, r *rand.Rand) *shopper {
+	x := newShopper(e.visit.goal.Instruction, e.suite.o, e.suite.shop.queries, advice, r)
+	if e.suite.o.Told {
+		x.right = lower(e.visit.asin(int32(e.visit.goal.Product)))
+	}
+	return x
 }
 
 // knower shops with the goal's product in mind. It goes by the visit as it stands, whoever brought it there.
@@ -204,7 +213,7 @@ func (s *Suite) brandWithout(p *Product, attribute string, r *rand.Rand) (string
 // does not.
 func (s *Suite) visitLength(g Goal, v variation, hints []hint) int {
 	e := s.enter(g, v, 0)
-	x := newShopper(g.Instruction, s.o, s.shop.queries, nil, nil)
+	x := e.shopper(nil, nil)
 	x.hints = hints
 	for n := range s.o.StepLimit {
 		a, ok := x.Next()
@@ -212,14 +221,14 @@ func (s *Suite) visitLength(g Goal, v variation, hints []hint) int {
 			break
 		}
 		e.left--
-		e.visit.Act(string(a))
+		o, _ := e.act(a)
 		if score, bought := e.visit.Bought(); bought {
 			if score.Reached() {
 				return n + 1
 			}
 			break
 		}
-		x.Observe(a, episode.StepResult{Observation: e.observe(false)})
+		x.Observe(a, episode.StepResult{Observation: o})
 	}
 	return s.o.StepLimit + 1
 }

@@ -3,6 +3,7 @@ package webshop
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"skillmaster/env"
@@ -78,7 +79,9 @@ func TestShopper(t *testing.T) {
 		"line":  {madeSuite(t, Options{}), 0.5},
 		"rich":  {madeSuite(t, Options{Show: Rich}), 0.5},
 		"parts": {madeSuite(t, Options{Show: Parts}), 0.5},
+		"brief": {madeSuite(t, Options{Show: Brief}), 0.5},
 		"real":  {NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{}), 0.1},
+		"told":  {NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{Show: Brief, Told: true}), 0.9},
 	} {
 		won, n, total := 0, 0, 0
 		every := sparse(t, 3)
@@ -103,9 +106,54 @@ func TestShopper(t *testing.T) {
 	}
 }
 
+// TestTold: who knows the right product when he sees it opens no other, but what advice praises.
+func TestTold(t *testing.T) {
+	s := NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{Show: Brief, Told: true})
+	misled := 0
+	for i, task := range reportTasks(t, s) {
+		g, err := s.Goal(task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%sparse(t, 5) > 0 {
+			continue
+		}
+		steps, _, err := shopAlong(t.Context(), s, task, env.Sees, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := opened(steps); len(got) > 1 || len(got) == 1 && got[0] != s.shop.asin(g.Product) {
+			t.Errorf("%s: opened %q", task.ID, got)
+		}
+		wrong, ok := s.Advice(task, false, episode.Seed(i).Rand())
+		if !ok {
+			continue
+		}
+		if steps, _, err = shopAlong(t.Context(), s, task, env.Sees, []skill.Skill{wrong}); err != nil {
+			t.Fatal(err)
+		}
+		if len(opened(steps)) > 1 {
+			misled++
+		}
+	}
+	if misled == 0 {
+		t.Error("wrong advice led nobody astray")
+	}
+}
+
+// opened are the products that were opened, in their order.
+func opened(steps []episode.Step) (asins []string) {
+	for _, step := range steps {
+		if name, button, _ := parseAction(string(step.Action)); name == "click" && len(button) == 10 && strings.HasPrefix(button, "B0") {
+			asins = append(asins, button)
+		}
+	}
+	return asins
+}
+
 // TestAdviceMatters: what is said to the expert that sees changes what it does, for better and for worse.
 func TestAdviceMatters(t *testing.T) {
-	s := madeSuite(t, Options{Show: Parts})
+	s := madeSuite(t, Options{Show: Brief})
 	var won, steps [3]int // without advice, with helpful and with wrong advice
 	every := sparse(t, 4)
 	for i, task := range reportTasks(t, s) {
@@ -270,9 +318,13 @@ func FuzzShopper(f *testing.F) {
 	f.Add("Find me tea", "Instruction: [SEP] x [SEP] Back to Search [SEP] Page 1 (Total results: 3) [SEP] Next > [SEP] B000000001 [SEP] Tea [SEP] $3 to $4", uint8(0))
 	f.Add("a with b: c, and price lower than 4.00 dollars", "'Back to Search' [SEP] '< Prev' [SEP] 'b' [SEP] 'c' [SEP] 'T' [SEP] 'Price: $1' [SEP] 'Buy Now'", uint8(2))
 	f.Add("0 with 0: 0", "Back to Search [SEP]  [SEP] Price:  [SEP] Buy Now", uint8(0))
+	f.Add("Find me tea", "Back to Search\nPage 1 (Total results: 3)\nNext >\nB000000001\nTea\n$3 to $4", uint8(7))
 	f.Add("İ tea İ", "[button] Back to Search [button_]\n[button] < Prev [button_]\nPrice: \nBuy Now", uint8(1))
 	f.Fuzz(func(t *testing.T, instruction, text string, show uint8) {
-		x := newShopper(instruction, Options{Show: Show(show % 3), StepLimit: 5}, []string{"tea"}, []skill.Skill{{Principle: instruction}}, nil)
+		x := newShopper(instruction, Options{Show: Show(show % 4), StepLimit: 5}, []string{"tea"}, []skill.Skill{{Principle: instruction}}, nil)
+		if show > 3 {
+			x.right = "b000000001"
+		}
 		for range 3 {
 			a, _ := x.Next()
 			x.Observe(a, episode.StepResult{Observation: episode.Observation{Text: text}})

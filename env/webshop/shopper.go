@@ -19,6 +19,7 @@ type shopper struct {
 	left  int // steps
 	wish  wish
 	hints []hint
+	right string // the ASIN of the goal's product, lower case, for one that is told; else ""
 	r     *rand.Rand
 
 	page    shown
@@ -118,6 +119,9 @@ func (x *shopper) Observe(a episode.Action, r episode.StepResult) {
 	_, button, _ := parseAction(string(a))
 	button = lower(button)
 	before := x.page
+	if x.show == Brief && x.stays(button, r.Observation.Text) {
+		return
+	}
 	x.page = readPage(x.show, r.Observation)
 	switch x.page.kind {
 	case indexPage, resultsPage:
@@ -136,6 +140,15 @@ func (x *shopper) Observe(a episode.Action, r episode.StepResult) {
 			l.text.WriteString("\n" + x.page.text)
 		}
 	}
+}
+
+// stays tells whether a page says that it stays as it was, and notes what was chosen on it.
+func (x *shopper) stays(button, text string) bool {
+	if strings.HasPrefix(text, chosenMark) {
+		x.pick(button)
+		return true
+	}
+	return text == nothing
 }
 
 // pick notes that a value was chosen.
@@ -197,6 +210,14 @@ const another = 3
 
 // open chooses the product of the page that is likeliest right, then the page behind it, then what was best of all.
 func (x *shopper) open() (episode.Action, bool) {
+	if x.right != "" {
+		if shown, found := x.told(); found {
+			return clickOn(shown), true
+		}
+		if len(x.page.products) == perPage && x.left > x.page.number+3 {
+			return press(toNext), true
+		}
+	}
 	best, found := x.best(func(l *look) bool { return l == nil || !l.rejected })
 	if found {
 		return clickOn(best), true
@@ -211,6 +232,20 @@ func (x *shopper) open() (episode.Action, bool) {
 		return press(toPrevious), true
 	}
 	return "", false
+}
+
+// told is what one who is told which product is right opens: what advice praises first, to see for itself, then that one.
+func (x *shopper) told() (shown string, found bool) {
+	for _, p := range x.page.products {
+		l := x.seen[p.asin]
+		if p.asin != x.right && l == nil && p.low <= x.wish.most && len(x.unadvised(p.title)) < len(x.wish.terms) {
+			return p.shown, true
+		}
+		if p.asin == x.right {
+			shown, found = p.shown, true
+		}
+	}
+	return shown, found
 }
 
 // best is the product of the page that lacks least of the wish, of those that may be and cost little enough.
@@ -278,7 +313,10 @@ func (x *shopper) consider() (episode.Action, bool) {
 	finish := len(choices) + 1
 	l.missing = x.lacking(x.wish.terms, l.title, l)
 	switch {
-	case l.rejected || x.left <= finish:
+	case x.right != "" && x.current != x.right && x.left > finish:
+		l.rejected = true
+		return press(toPrevious), true
+	case l.rejected || x.left <= finish || x.current == x.right:
 		return x.finish(choices)
 	case !all:
 		l.rejected = true
@@ -379,6 +417,8 @@ func texts(show Show, page string) []string {
 			parts[i] = strings.TrimSuffix(strings.TrimPrefix(p, "'"), "'")
 		}
 		return parts
+	case Brief:
+		return strings.Split(page, "\n")
 	case Rich:
 		var parts []string
 		for line := range strings.SplitSeq(page, "\n") {

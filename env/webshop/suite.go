@@ -22,15 +22,16 @@ const (
 	Line  Show = iota // one line, as the original's "text"
 	Rich              // lines that mark what can be clicked and what was, as its "text_rich"
 	Parts             // as the training wrapper shows it: the task once, then what the page adds, each part in quotes
+	Brief             // the same for few tokens: each part a line, and of a page that stays as it was no more than that
 )
 
-func (s Show) String() string { return nameOf(s, "form", "line", "rich", "parts") }
+func (s Show) String() string { return nameOf(s, "form", "line", "rich", "parts", "brief") }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Show) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (s *Show) UnmarshalText(text []byte) error { return choose(s, text, Line, Rich, Parts) }
+func (s *Show) UnmarshalText(text []byte) error { return choose(s, text, Line, Rich, Parts, Brief) }
 
 // choose sets a closed choice by its name.
 func choose[T fmt.Stringer](to *T, name []byte, all ...T) error {
@@ -80,6 +81,9 @@ type Options struct {
 	// Attributes gives every product a page of its attributes, category and query, which the original can show and does not
 	// by default.
 	Attributes bool
+	// Told lets the expert that Sees know the goal's product when it sees it. What sets apart the original's products stands on
+	// no page, so that somebody who is not told is wrong more often than right, and nobody can learn of such a visit.
+	Told bool
 	// AnyGoal plays a goal drawn by weight with the episode's seed, whatever the task asks for, as the wrapper does where it
 	// means to play chosen tasks.
 	AnyGoal bool
@@ -287,7 +291,7 @@ func (s *Suite) Open(ctx context.Context, t episode.Task, seed episode.Seed) (en
 		return nil, episode.Observation{}, fmt.Errorf("open task %s: %w", t.ID, err)
 	}
 	e := own.enter(g, v, seed)
-	return e, e.observe(true), nil
+	return e, e.observe(true, ""), nil
 }
 
 // enter starts a visit.
@@ -321,10 +325,10 @@ func (e *Env) Step(ctx context.Context, a episode.Action) (episode.StepResult, e
 		return e.last, nil
 	}
 	e.left--
-	took := e.visit.Act(string(a))
+	observation, took := e.act(a)
 	score, bought := e.visit.Bought()
 	e.last = episode.StepResult{
-		Observation: e.observe(false), Admissible: took,
+		Observation: observation, Admissible: took,
 		Done: bought || e.left == 0, Success: bought && score.Reached(), Reward: e.suite.o.pay(score),
 	}
 	return e.last, nil
@@ -358,7 +362,23 @@ func (e *Env) Fork() (env.Env, error) {
 	return &f, nil
 }
 
-func (e *Env) observe(first bool) episode.Observation {
+// act takes an action and tells whether it was one.
+func (e *Env) act(a episode.Action) (o episode.Observation, took bool) {
+	item := e.visit.at == itemPage
+	took = e.visit.Act(string(a))
+	instead := ""
+	switch {
+	case !took:
+		instead = nothing
+	case item && e.visit.at == itemPage:
+		instead = e.visit.choices()
+	}
+	return e.observe(false, instead), took
+}
+
+// observe shows the page, the first one or another. instead, if not "", is what is enough to say of a page that stays as it
+// was.
+func (e *Env) observe(first bool, instead string) episode.Observation {
 	o := episode.Observation{Admissible: e.admissible(), More: true}
 	switch e.suite.o.Show {
 	case Line:
@@ -367,6 +387,8 @@ func (e *Env) observe(first bool) episode.Observation {
 		o.Text = e.visit.Rich()
 	case Parts:
 		o.Text = e.visit.quoted(first)
+	case Brief:
+		o.Text = e.visit.brief(first, instead)
 	default:
 		panic("no such form of a page")
 	}
@@ -379,19 +401,59 @@ func (s *Session) quoted(first bool) string {
 	if s.at == donePage {
 		return s.Text()
 	}
-	ps := s.parts()
-	task := slices.IndexFunc(ps, func(p part) bool { return p.text == s.goal.Instruction }) + 1
 	var b strings.Builder
 	if first {
 		b.WriteString("Instruction: " + s.goal.Instruction + "\n")
 	}
-	for i, p := range ps[task:] {
+	for i, p := range s.added() {
 		if i > 0 {
 			b.WriteString(separator)
 		}
 		b.WriteString("'" + trim(p.text) + "'")
 	}
 	return b.String()
+}
+
+// added are the parts of a page behind the task.
+func (s *Session) added() []part {
+	ps := s.parts()
+	return ps[slices.IndexFunc(ps, func(p part) bool { return p.text == s.goal.Instruction })+1:]
+}
+
+// brief is the page without the task, each part a line, or what stands for it; the first page is the task, the last one what
+// was bought and what it was worth.
+func (s *Session) brief(first bool, instead string) string {
+	switch {
+	case first:
+		return s.goal.Instruction
+	case s.at == donePage:
+		return "Purchased " + s.asin(s.product) + "\nYour score (min 0.0, max 1.0) " + float(s.score.Total)
+	case instead != "":
+		return instead
+	}
+	var lines []string
+	for _, p := range s.added() {
+		lines = append(lines, strings.ReplaceAll(trim(p.text), "\n", " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// What Brief says of a page that stays as it was.
+const (
+	nothing    = "Nothing happened."
+	chosenMark = "Chosen: "
+)
+
+// choices says what is chosen.
+func (s *Session) choices() string {
+	text := chosenMark
+	for i, o := range s.chosen {
+		if i > 0 {
+			text += ", "
+		}
+		text += o.Group + ": " + o.Value
+	}
+	return text
 }
 
 // admissible lists the clicks that do something, sorted, and on the page with the search bar a search for the whole

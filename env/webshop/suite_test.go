@@ -14,7 +14,7 @@ import (
 
 func TestSuiteKeepsTheContract(t *testing.T) {
 	shop := newShop(t, realCatalogue(t), GoalOptions{})
-	for name, o := range map[string]Options{"line": {}, "rich, shaped": {Show: Rich, Pay: Shaped, StepLimit: 9}, "parts": {Show: Parts}} {
+	for name, o := range map[string]Options{"line": {}, "rich, shaped": {Show: Rich, Pay: Shaped, StepLimit: 9}, "parts": {Show: Parts}, "brief": {Show: Brief}} {
 		t.Run(name, func(t *testing.T) {
 			envtest.Run(t, NewSuite(shop, o), envtest.Config{Splits: []string{reportSplit, trainSplit}, Seed: 5, Tasks: 3})
 		})
@@ -136,6 +136,37 @@ func TestForms(t *testing.T) {
 	r, err := e.Step(t.Context(), "search[zzzz]")
 	if want := "'Back to Search' [SEP] 'Page 1 (Total results: 0)' [SEP] 'Next >'"; err != nil || r.Observation.Text != want {
 		t.Errorf("got %q, %v, want %q", r.Observation.Text, err, want)
+	}
+}
+
+// TestBrief: of a page that stays as it was, Brief says only what is chosen on it.
+func TestBrief(t *testing.T) {
+	s := NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{Show: Brief})
+	task := reportTasks(t, s)[0]
+	e, first, err := s.Open(t.Context(), task, 0)
+	if err != nil || first.Text != task.Goal {
+		t.Fatalf("got %q, %v, want %q", first.Text, err, task.Goal)
+	}
+	const results = "Back to Search\nPage 1 (Total results: 0)\nNext >"
+	for _, step := range []struct {
+		a    episode.Action
+		want string
+	}{
+		{"search[zzzz]", results},
+		{"click[zzzz]", "Nothing happened."},
+		{"search[zzzz]", results},
+		{searchFor(task.Goal), ""},
+		{"click[b0743jkhbv]", ""},
+		{`click[18 x 18-inch]`, "Chosen: size: 18 x 18-inch"},
+		{`click[28" x 28"]`, `Chosen: size: 28" x 28"`},
+		{"click[description]", ""},
+		{"click[< prev]", ""},
+		{"click[buy now]", "Purchased B0743JKHBV\nYour score (min 0.0, max 1.0) 1.0"},
+	} {
+		r, err := e.Step(t.Context(), step.a)
+		if err != nil || step.want != "" && r.Observation.Text != step.want || strings.HasPrefix(r.Observation.Text, "Chosen") != strings.HasPrefix(step.want, "Chosen") {
+			t.Errorf("%s: got %q, %v, want %q", step.a, r.Observation.Text, err, step.want)
+		}
 	}
 }
 
