@@ -33,7 +33,7 @@ var plan = map[string]string{
 	"train":   "chat env episode grpo policy probe rollout skill",
 	// Edge: one package for each technology.
 	"store":                            "episode skill train",
-	"web":                              "chat episode plot probe report skill store train",
+	"web":                              "chat episode plot probe report skill store track train",
 	"report":                           "episode plot probe skill store train",
 	"track":                            "report store",
 	"mcp":                              "skill store",

@@ -23,6 +23,7 @@ import (
 	"skillmaster/plot"
 	"skillmaster/report"
 	"skillmaster/store"
+	"skillmaster/track"
 )
 
 //go:embed static templates
@@ -117,6 +118,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(pattern, s.page(page))
 	}
 	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /static/{file}", s.asset)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errNotFound) })
 	return s.guard(mux)
@@ -221,6 +223,26 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.ErrorContext(r.Context(), "page failed", "error", err)
 	}
 	s.render(w, r, status, view{page: "error", Title: what, Body: err.Error()})
+}
+
+// metrics answers Prometheus: the newest numbers of every run.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	var runs []*report.History
+	var unreadable []string
+	for _, run := range s.runs.all() {
+		h, _, err := run.follow(r.Context())
+		switch {
+		case r.Context().Err() != nil:
+			return // nobody is there to be answered
+		case err != nil:
+			s.log.WarnContext(r.Context(), "run cannot be read", "run", run.name, "error", err)
+			unreadable = append(unreadable, run.name)
+		default:
+			runs = append(runs, h)
+		}
+	}
+	w.Header().Set("Content-Type", track.PrometheusType)
+	_ = track.WritePrometheus(w, runs, unreadable) // the other end may have gone
 }
 
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {

@@ -36,6 +36,8 @@ machines, and answer only to this one; from elsewhere, go through SSH:
 
   ssh -L 8384:127.0.0.1:8384 MACHINE
 
+Prometheus finds the newest numbers of every run under /metrics.
+
 Examples:
   skillmaster serve
   skillmaster serve --run runs/first --run /elsewhere/second
