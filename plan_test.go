@@ -49,6 +49,7 @@ var plan = map[string]string{
 	"policy/remote":                    "policy", // one place that handles keys, connections and refusals, for every protocol
 	"policy/openai":                    "chat grpo policy policy/remote",
 	"policy/tinker":                    "chat grpo policy policy/remote",
+	"examples/world":                   "env env/openenv episode", // a world to begin one's own with
 	// Conformance suites, for tests only.
 	"env/envtest":       "env episode skill",
 	"store/storetest":   "episode probe skill store train",

@@ -70,3 +70,47 @@ func TestCheckpointToEvaluate(t *testing.T) {
 		t.Errorf("checkpoint %d, %v, %q: want the one before, and a warning", saved.Number, err, told)
 	}
 }
+
+// Retrieval on and off, bank frozen and online: four questions, told apart wherever an answer stands. Each plays every
+// task once, none changes the run's bank, and a frozen bank stays what it was throughout.
+func TestFourCells(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	must(t, 0, "train", "--preset", "smoke", "--run", dir, "--iterations", "1", "--set", smallHouse)
+	list := func() string {
+		out, _ := must(t, 0, "bank", "log", "--run", dir, "--json")
+		return out
+	}
+	before := list()
+	seen := map[[2]bool]bool{}
+	for _, flags := range [][]string{{}, {"--retrieval", "off"}, {"--bank", "online"}, {"--retrieval", "off", "--bank", "online"}} {
+		out, _ := must(t, 0, append([]string{"eval", "--run", dir, "--json"}, flags...)...)
+		var got []scored
+		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 1 {
+			t.Fatalf("%v: %.300s", err, out)
+		}
+		e := got[0]
+		seen[[2]bool{e.Retrieval, e.Online}] = true
+		if !e.Online && e.BankAfter != e.Bank {
+			t.Errorf("%v: the frozen bank was %s and is %s", flags, e.Bank, e.BankAfter)
+		}
+		tasks := map[string]bool{}
+		for _, r := range e.Results {
+			tasks[r.Task] = true
+		}
+		if len(tasks) != 8 || len(e.Results) != 8 {
+			t.Errorf("%v: %d plays of %d tasks, want each of 8 once", flags, len(e.Results), len(tasks))
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("the records tell %d cells apart: %v", len(seen), seen)
+	}
+	if after := list(); after != before {
+		t.Errorf("evaluating changed the bank: %s, before %s", after, before)
+	}
+	out, _ := must(t, 0, "report", dir, "--no-digest")
+	for _, cell := range []string{"retrieval, frozen bank", "no retrieval, frozen bank", "retrieval, online bank", "no retrieval, online bank"} {
+		if !strings.Contains(out, cell) {
+			t.Errorf("the report does not say %q", cell)
+		}
+	}
+}
