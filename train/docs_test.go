@@ -193,7 +193,7 @@ func TestDocumentedSettingsExist(t *testing.T) {
 	named := regexp.MustCompile(`\btrain((?:\.[a-z_]+)+)`)
 	known := settings(reflect.TypeFor[Config]())
 	seen := 0
-	for _, name := range []string{"metrics.md", "method.md"} {
+	for _, name := range []string{"metrics.md", "method.md", "reference.md", "faq.md"} {
 		for _, m := range named.FindAllStringSubmatch(document(t, name), -1) {
 			seen++
 			if path := strings.TrimPrefix(m[1], "."); !slices.Contains(known, path) {
