@@ -54,13 +54,18 @@ var stop = func() map[string]bool {
 
 // stem is Porter's stem of a lower-case word. Lucene counts UTF-16 units, which matters for the shortest words.
 func stem(word string) string {
-	var letters []rune
-	for _, unit := range utf16.Encode([]rune(word)) {
-		letters = append(letters, rune(unit))
+	letters := make([]rune, 0, 32)
+	for _, r := range word {
+		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+			letters = append(letters, high, low)
+		} else {
+			letters = append(letters, r)
+		}
 	}
-	var units []uint16
-	for _, letter := range porterstemmer.StemWithoutLowerCasing(letters) {
-		units = append(units, uint16(letter))
+	stemmed := porterstemmer.StemWithoutLowerCasing(letters)
+	units := make([]uint16, 0, 32)
+	for _, r := range stemmed {
+		units = append(units, uint16(r))
 	}
 	return string(utf16.Decode(units))
 }

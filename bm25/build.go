@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -29,7 +30,7 @@ func Hash(documents iter.Seq[string]) [32]byte {
 
 func hashText(h hash.Hash, text string) {
 	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
-	h.Write([]byte(text))
+	h.Write(unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
 // Build indexes documents, which are numbered from 0 as they come. Of equal scores the smaller number wins: whoever wants
@@ -196,8 +197,12 @@ const (
 // key is a posting that sorts by term and document: term (32 bits), document in the window (12), frequency (20).
 type key uint64
 
+// usualTerms of a document of the original are distinct.
+const usualTerms = 70
+
 // invert notes what documents have, of which the first has a number in all.
 func (in *inverter) invert(ctx context.Context, texts []string, first int, p *part) error {
+	p.keys = make([]key, 0, usualTerms*len(texts))
 	for i, text := range texts {
 		if err := ctx.Err(); err != nil {
 			return err

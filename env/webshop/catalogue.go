@@ -147,6 +147,7 @@ func (c *Catalogue) nounsOf(p *Product) []string {
 // contents is the text of a product that is searched.
 func (p *Product) contents() string {
 	var b strings.Builder
+	b.Grow(2 * (len(p.Title) + len(p.Description)))
 	b.WriteString(p.Title)
 	b.WriteByte(' ')
 	b.WriteString(p.Description)
@@ -159,7 +160,13 @@ func (p *Product) contents() string {
 		if i > 0 {
 			b.WriteString(", and ")
 		}
-		b.WriteString(g.Name + ": " + strings.Join(g.Values, ", "))
+		b.WriteString(g.Name + ": ")
+		for j, v := range g.Values {
+			if j > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(v)
+		}
 	}
 	return lower(b.String())
 }

@@ -62,14 +62,17 @@ const (
 // Read reads a catalogue. Entries are decoded as they come. What the original would stumble over is an error that names the
 // entry.
 func Read(ctx context.Context, f Files, o LoadOptions) (*Catalogue, Loaded, error) {
-	var records bytes.Buffer
-	l := newLoader(o, &records)
+	records := bytes.NewBuffer(make([]byte, 0, usualRecords))
+	l := newLoader(o, records)
 	if err := l.read(ctx, f); err != nil {
 		return nil, l.loaded, err
 	}
-	c, err := l.packer.catalogue(ctx, &records)
+	c, err := l.packer.catalogue(ctx, records)
 	return c, l.loaded, err
 }
+
+// usualRecords is enough for the records of the original's 1,000 products, bytes.
+const usualRecords = 2 << 20
 
 // loader gathers a catalogue from its files.
 type loader struct {
@@ -80,6 +83,7 @@ type loader struct {
 	human   map[string][]humanJSON
 	nouns   map[string][]string // of titles; nil: there is no file of them
 	named   int                 // products whose title has nouns there
+	text    []byte              // of a batch of entries
 }
 
 func newLoader(o LoadOptions, records io.Writer) *loader {
@@ -321,21 +325,28 @@ func (l *loader) readProducts(ctx context.Context, r io.Reader, others func() er
 	return nil
 }
 
-// nextBatch are the next entries; with them comes io.EOF at the end of the list.
-func (l *loader) nextBatch(list *splitter) ([][]byte, error) {
-	raw := make([][]byte, 0, batch)
-	for len(raw) < batch && (l.o.Limit == 0 || l.loaded.Entries < l.o.Limit) {
-		one, err := list.next()
-		if errors.Is(err, io.EOF) {
-			return raw, err
+// nextBatch are the next entries, good until the call after; with them comes io.EOF at the end of the list.
+func (l *loader) nextBatch(list *splitter) (raw [][]byte, err error) {
+	l.text = l.text[:0]
+	ends := make([]int, 0, batch)
+	for len(ends) < batch && (l.o.Limit == 0 || l.loaded.Entries < l.o.Limit) {
+		var one []byte
+		if one, err = list.next(); err != nil {
+			break
 		}
-		if err != nil {
-			return nil, fmt.Errorf("entry %d: %w", l.loaded.Entries+1, err)
-		}
-		raw = append(raw, one)
+		l.text = append(l.text, one...)
+		ends = append(ends, len(l.text))
 		l.loaded.Entries++
 	}
-	return raw, nil
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("entry %d: %w", l.loaded.Entries+1, err)
+	}
+	from := 0
+	for _, end := range ends {
+		raw = append(raw, l.text[from:end])
+		from = end
+	}
+	return raw, err
 }
 
 // decoded is an entry, clean, or the reason to leave it out.

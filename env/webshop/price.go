@@ -18,10 +18,11 @@ type Price struct {
 }
 
 func (p Price) String() string {
+	b := appendFloat(append(make([]byte, 0, 48), '$'), p.Low)
 	if p.Ranged {
-		return "$" + float(p.Low) + " to $" + float(p.High)
+		b = appendFloat(append(b, " to $"...), p.High)
 	}
-	return "$" + float(p.Low)
+	return string(b)
 }
 
 // parsePrice reads a price: amounts that each follow a "$", of which the first two count. Of an amount only digits and

@@ -132,16 +132,13 @@ var asShown = map[string]string{
 
 // shownNames lists what can be clicked as the page shows it, in the page's order.
 func (s *Session) shownNames() []string {
+	if s.at == resultsPage {
+		return s.resultNames(asShown[toSearch], asShown[toPrevious], asShown[toNext], s.asin)
+	}
 	names := s.Clickables()
 	for i, n := range names {
 		if shown, button := asShown[n]; button {
 			names[i] = shown
-		}
-	}
-	if s.at == resultsPage {
-		products := s.onPage()
-		for i, p := range products {
-			names[len(names)-len(products)+i] = s.asin(p)
 		}
 	}
 	return names
@@ -252,16 +249,7 @@ func (s *Session) Clickables() []string {
 	case indexPage:
 		return []string{"search"}
 	case resultsPage:
-		c := make([]string, 0, perPage+3)
-		c = append(c, toSearch)
-		if s.number > 1 {
-			c = append(c, toPrevious)
-		}
-		c = append(c, toNext)
-		for _, i := range s.onPage() {
-			c = append(c, lower(s.asin(i)))
-		}
-		return c
+		return s.resultNames(toSearch, toPrevious, toNext, func(i int32) string { return lower(s.asin(i)) })
 	case itemPage:
 		return s.shop.product(int(s.product)).clickables(s.attributes)
 	case descriptionPage, featuresPage, reviewsPage, attributesPage:
@@ -271,6 +259,19 @@ func (s *Session) Clickables() []string {
 	default:
 		panic("no such page")
 	}
+}
+
+// resultNames lists what can be clicked on a page of results, by given names.
+func (s *Session) resultNames(search, previous, next string, asin func(product int32) string) []string {
+	names := append(make([]string, 0, perPage+3), search)
+	if s.number > 1 {
+		names = append(names, previous)
+	}
+	names = append(names, next)
+	for _, i := range s.onPage() {
+		names = append(names, asin(i))
+	}
+	return names
 }
 
 func (p *Product) clickables(withAttributes bool) []string {

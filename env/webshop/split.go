@@ -22,7 +22,7 @@ const (
 	longestEntry  = 1 << 26 // bytes
 )
 
-// next is the next entry, the caller's own; io.EOF behind the list's end, where nothing may follow.
+// next is the next entry, good until the call after; io.EOF behind the list's end, where nothing may follow.
 func (s *splitter) next() ([]byte, error) {
 	c, err := s.skip()
 	if err != nil {
@@ -118,16 +118,16 @@ func (s *splitter) entry() ([]byte, error) {
 			depth++
 		case '}', ']':
 			if depth--; depth < 0 {
-				return bytes.Clone(s.buf[s.from:s.at]), nil
+				return s.buf[s.from:s.at], nil
 			}
 		case ',':
 			if depth == 0 {
-				return bytes.Clone(s.buf[s.from:s.at]), nil
+				return s.buf[s.from:s.at], nil
 			}
 		}
 		s.at++
 		if depth == 0 {
-			return bytes.Clone(s.buf[s.from:s.at]), nil
+			return s.buf[s.from:s.at], nil
 		}
 	}
 }

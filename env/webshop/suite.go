@@ -484,14 +484,16 @@ func (e *Env) admissible() []episode.Action {
 // clicks lists clicks on what can be clicked, sorted. A name with a bracket or a line break in it cannot.
 func clicks(names []string) []episode.Action {
 	list := make([]episode.Action, 0, len(names))
+	text := clickOn(strings.Join(names, "]click[")) // one text, of which each is a part
 	for _, n := range names {
-		a := "click[" + n + "]"
+		a := text[:len("click[]")+len(n)]
+		text = text[len(a):]
 		if strings.ContainsAny(n, "[]\n") {
-			if name, argument, ok := parseAction(a); !ok || name != "click" || argument != n {
+			if name, argument, ok := parseAction(string(a)); !ok || name != "click" || argument != n {
 				continue
 			}
 		}
-		list = append(list, episode.Action(a))
+		list = append(list, a)
 	}
 	slices.Sort(list)
 	return list

@@ -1,6 +1,7 @@
 package webshop
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -74,13 +75,16 @@ func ignorable(r rune) bool {
 }
 
 // float prints a number as Python does: the shortest that reads back, always with a fraction or an exponent.
-func float(f float64) string {
+func float(f float64) string { return string(appendFloat(make([]byte, 0, 24), f)) }
+
+func appendFloat(b []byte, f float64) []byte {
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
-		return strconv.FormatFloat(f, 'e', -1, 64)
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
 	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") && !math.IsInf(f, 0) && !math.IsNaN(f) {
-		s += ".0"
+	from := len(b)
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if !bytes.ContainsRune(b[from:], '.') && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		b = append(b, ".0"...)
 	}
-	return s
+	return b
 }
