@@ -76,7 +76,7 @@ type dialect struct {
 // says which of them were tried. What changes gradients is seen to by Client.Check.
 var dialects = map[Dialect]dialect{
 	Hosted:   {body: asProto, forward: byFlag, clips: true, betas: true, forgets: true, seed: 31},
-	SkyRLJAX: {body: asProto, forward: byFlag, reduce: sequenceMean, mask: true, betas: true, seed: 31},
+	SkyRLJAX: {body: asProto, forward: byFlag, reduce: sequenceMean, mask: true, betas: true, forgets: true, seed: 31},
 	SkyRL:    {body: asProto, forward: byFlag, mask: true, seed: 31},
 	TuFT:     {body: asProto, forward: byFlag, clips: true, betas: true, forgets: true, seed: 31},
 	// Its log-probabilities come with gradients only: the loss is the server's own.
