@@ -16,7 +16,7 @@ var pairsAVX512 = pairKernels{
 	},
 	transpose: func(dst, src []uint32) {
 		// Words are moved, whatever they mean.
-		transposeAVX2((*float32)(unsafe.Pointer(&dst[0])), (*float32)(unsafe.Pointer(&src[0])), PanelWidth, PanelWidth/8, PanelWidth/8)
+		transposeAVX2((*float32)(unsafe.Pointer(&dst[0])), PanelWidth, (*float32)(unsafe.Pointer(&src[0])), PanelWidth, PanelWidth/8, PanelWidth/8)
 	},
 }
 

@@ -1,113 +1,120 @@
 package simd
 
-import "sync"
-
-// tiling is the shape of an inner kernel and the kernel. Kernels may fetch the cache line of next, which they move by step
-// bytes with each k.
-type tiling struct {
-	rows, columns int
-	run           func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc, columns int, accumulate bool)
-	lowRows       int // most rows for which low is faster, which computes a panel's columns; 0: there is none
-	low           func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc int, accumulate bool)
-	fetches       bool
-}
-
-const (
-	// reusedElements is how much of B every tile of rows goes through before the next part of B is begun: half a megabyte,
-	// which stays in the second-level cache, while the rows of A in a tile stay in the first.
-	reusedElements = 1 << 17
-	// smallElements is what an A may have to be read again for each panel of B, from the second-level cache.
-	smallElements = 1 << 16
-	// copiedRows is about how many rows of a transposed A are copied together, and copiedFor the least number of columns of
-	// C that repays it. Where the rows of Aᵀ lie a power of two apart, they would drive each other out of the cache.
-	copiedRows = 112
-	copiedFor  = 4 * PanelWidth
+import (
+	"sync"
+	"unsafe"
 )
 
-// gemm covers C by tiles.
-func (t tiling) gemm(p product) {
-	if p.aColumn == 1 || p.n < copiedFor {
-		t.cover(p)
-		return
-	}
-	t.coverCopied(p)
+// tiling is the shape of an inner kernel and the kernel: up to so many rows and columns of C.
+type tiling struct {
+	rows, columns int
+	run           func(rows, tiles, k int, a, b, next *float32, step int, c *float32, ldc, columns int, accumulate bool)
 }
+
+// copiedElements is about how much of A is copied together: it is read again for each panel of B, from the second-level cache.
+const copiedElements = 1 << 15
 
 var scratch = sync.Pool{New: func() any { return new([]float32) }}
 
-// coverCopied covers C a block of rows at a time, after it has copied the block of A close together.
-func (t tiling) coverCopied(p product) {
+// gemm covers C by tiles, a block of rows at a time. A block of A is copied first, a tile after the other, since its rows
+// mostly lie a power of two apart and would drive each other out of the cache. Each part of B then goes through all tiles.
+func (t tiling) gemm(p product) {
 	memory := scratch.Get().(*[]float32)
 	defer scratch.Put(memory)
-	ld := copiedRows / t.rows * t.rows
-	if len(*memory) < p.k*ld {
-		*memory = make([]float32, p.k*ld)
+	tiles := divide(p.m, t.rows)
+	height := divide(p.m, tiles) // the rows, shared out evenly: a low tile is slower for each of them
+	blocks := divide(tiles*height*p.k, copiedElements)
+	block := divide(tiles, blocks) * height
+	if need := block*p.k + side; len(*memory) < need {
+		*memory = make([]float32, need)
 	}
-	block := p
-	block.a, block.aColumn = *memory, ld
-	for i := 0; i < p.m; i += ld {
-		block.m, block.c = min(ld, p.m-i), p.c[i*p.ldc:]
-		for k := range p.k {
-			copy(block.a[k*ld:k*ld+block.m], p.a[k*p.aColumn+i:])
-		}
-		t.cover(block)
-	}
-}
-
-// cover goes through the parts of B, and through the tiles of rows for each. A small A goes through one panel at a time:
-// every tile of rows then fetches its share of the next, since B may come from memory.
-func (t tiling) cover(p product) {
-	part := max(1, reusedElements/(p.k*PanelWidth)) * PanelWidth
-	tiles, fetchers := (p.m+t.rows-1)/t.rows, 1
-	if t.fetches && p.m*p.k <= smallElements {
-		part, fetchers = PanelWidth, tiles
-	}
-	for j := 0; j < p.n; j += part {
-		i := 0
-		for left := tiles; left > 0; left-- {
-			rows := (p.m - i + left - 1) / left // shared out evenly: a low tile is slower for each row
-			t.tiles(&p, i, rows, j, min(p.n, j+part), share{tiles - left, fetchers})
-			i += rows
-		}
+	for i := 0; i < p.m; i += block {
+		rows := min(block, p.m-i)
+		copyBlock(*memory, &p, i, rows, height)
+		t.block(&p, *memory, i, rows, height)
 	}
 }
 
-// share is what one tile of rows fetches of the next panel: part turn of turns; nothing from turns on.
-type share struct{ turn, turns int }
+func divide(n, by int) int { return (n + by - 1) / by }
 
-// of returns where in B the share begins and its bytes for each k, when columns from j on are computed.
-func (s share) of(p *product, j int) (next, step int) {
-	panel := j / PanelWidth * p.panelLen
-	if s.turn >= s.turns || j+PanelWidth >= p.n {
-		return panel, 0
+// block computes rows i..i+rows−1 of C from a, in tiles of height rows. Meanwhile the same part of the next panel is fetched,
+// since B may come from memory.
+func (t tiling) block(p *product, a []float32, i, rows, height int) {
+	tiles, rest := rows/height, rows%height
+	for j := 0; j < p.n; j += t.columns {
+		panel, within := j/PanelWidth*p.panelLen, j%PanelWidth
+		b, columns := &p.b[panel+within], min(t.columns, p.n-j)
+		next, step := b, 0
+		if (j/PanelWidth+1)*PanelWidth < p.n {
+			next, step = &p.b[panel+p.panelLen+within*p.k], max(1, 4*t.columns/divide(rows, height))
+		}
+		if tiles > 0 {
+			t.run(height, tiles, p.k, &a[0], b, next, step, &p.c[i*p.ldc+j], p.ldc, columns, p.accumulate)
+		}
+		if rest > 0 {
+			first := tiles * height
+			next = (*float32)(unsafe.Add(unsafe.Pointer(next), tiles*p.k*step))
+			t.run(rest, 1, p.k, &a[first*p.k], b, next, step, &p.c[(i+first)*p.ldc+j], p.ldc, columns, p.accumulate)
+		}
 	}
-	return panel + p.panelLen + p.k*PanelWidth*s.turn/s.turns, 4 * PanelWidth / s.turns
 }
 
-// tiles computes some rows of C from row i on, in columns j..end−1.
-func (t tiling) tiles(p *product, i, rows, j, end int, s share) {
-	a := &p.a[i*p.aRow]
-	for ; j < end; j += PanelWidth {
-		from, width := j/PanelWidth*p.panelLen, min(PanelWidth, end-j)
-		next, step := s.of(p, j)
-		if rows <= t.lowRows && width == PanelWidth {
-			t.low(rows, p.k, a, p.aRow, p.aColumn, &p.b[from], &p.b[next], step, &p.c[i*p.ldc+j], p.ldc, p.accumulate)
-			continue
-		}
-		step = step * t.columns / PanelWidth
-		for q := 0; q < width; q += t.columns {
-			t.run(rows, p.k, a, p.aRow, p.aColumn, &p.b[from+q], &p.b[next+q/t.columns*p.k*step/4], step, &p.c[i*p.ldc+j+q], p.ldc,
-				min(t.columns, width-q), p.accumulate)
+// side is how many elements transposeAVX2 and eightsAVX2 move together.
+const side = 8
+
+// copyBlock copies rows i..i+rows−1 of A in tiles of height rows, the last with what is left: element (r, k) of the tile that
+// begins with row x goes to dst[x·p.k + k·(rows of the tile) + r]. dst has side elements more, of which the last nobody reads.
+func copyBlock(dst []float32, p *product, i, rows, height int) {
+	together := p.k
+	if p.aRow == 1 {
+		together = 16 // of k: few enough for what they touch to stay in the first-level cache
+	}
+	for k0 := 0; k0 < p.k; k0 += together {
+		n := min(together, p.k-k0)
+		for x := 0; x < rows; x += height {
+			h := min(height, rows-x)
+			from, to := p.a[(i+x)*p.aRow+k0*p.aColumn:], dst[x*p.k+k0*h:]
+			done := 0                    // of k
+			if p.m-i-x >= max(side, h) { // else A may end before eight rows
+				done = n
+				if k0 > 0 && k0+n == p.k {
+					done-- // for what is written too far would fall on the next tile's beginning, which is there already
+				}
+				done = copyEights(to, from, p, h, done)
+			}
+			for r := range h {
+				for k := done; k < n; k++ {
+					to[k*h+r] = from[r*p.aRow+k*p.aColumn]
+				}
+			}
 		}
 	}
+}
+
+// copyEights copies a tile of h rows, the first n of k, or as many as it returns. It goes by eight rows, overlapping where a
+// tile has more. Where it has fewer, the next k puts right what was written too far.
+func copyEights(to, from []float32, p *product, h, n int) int {
+	if p.aRow != 1 {
+		n -= n % side
+	}
+	for r := 0; n > 0; r = h - side {
+		if p.aRow == 1 {
+			eightsAVX2(&to[r], h, &from[r], p.aColumn, n)
+		} else {
+			transposeAVX2(&to[r], h, &from[r*p.aRow], p.aRow, 1, n/side)
+		}
+		if r+side >= h {
+			break
+		}
+	}
+	return n
 }
 
 // transposeSquares is transposeGeneric in squares of eight by eight as far as they go.
 func transposeSquares(panel, s []float32, rows, columns, ld int) {
-	const side = 8
 	down, across := rows/side, columns/side
 	if down > 0 && across > 0 {
-		transposeAVX2(&panel[0], &s[0], ld, down, across)
+		transposeAVX2(&panel[0], PanelWidth, &s[0], ld, down, across)
 	}
 	if across*side < columns {
 		transposeGeneric(panel[across*side*PanelWidth:], s[across*side:], down*side, columns-across*side, ld)

@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 var avx512 = kernels{
 	name:            "avx512",
-	gemm:            tiling{rows: 14, columns: 32, run: tilePlainAVX512}.gemm,
+	gemm:            tiling{rows: 14, columns: 32, run: tileAVX512}.gemm,
 	transpose:       transposeSquares,
 	dot:             dotAVX512,
 	axpy:            axpyAVX512,
@@ -29,7 +29,7 @@ var avx512 = kernels{
 
 var avx2 = kernels{
 	name:            "avx2",
-	gemm:            tiling{rows: 6, columns: 16, run: tileAVX2, lowRows: 3, low: tileLowAVX2, fetches: true}.gemm,
+	gemm:            tiling{rows: 6, columns: 16, run: tileAVX2}.gemm,
 	transpose:       transposeSquares,
 	dot:             dotAVX2,
 	axpy:            axpyAVX2,
@@ -48,11 +48,6 @@ var avx2 = kernels{
 	adamW:           adamWAVX2,
 	widen:           widenBlocks,
 	peak:            peakAVX2,
-}
-
-// tilePlainAVX512 leaves fetching to the processor.
-func tilePlainAVX512(rows, k int, a *float32, aRow, aColumn int, b, _ *float32, _ int, c *float32, ldc, columns int, accumulate bool) {
-	tileAVX512(rows, k, a, aRow, aColumn, b, c, ldc, columns, accumulate)
 }
 
 // available returns the implementations this machine can run, the fastest last.

@@ -4,10 +4,12 @@
 
 package simd
 
-// tileAVX512 computes 1 to 14 rows of C and 1 to 32 columns from rows of a panel.
+// tileAVX512 computes tiles of 1 to 14 rows of C, one below the other, and 1 to 32 columns, from rows of a panel. A is copied:
+// element (r, k) of a tile is a[k·rows + r], and the next tile follows. It fetches the line of next, which it moves by step bytes
+// with each k.
 //
 //go:noescape
-func tileAVX512(rows int, k int, a *float32, aRow int, aColumn int, b *float32, c *float32, ldc int, columns int, accumulate bool)
+func tileAVX512(rows int, tiles int, k int, a *float32, b *float32, next *float32, step int, c *float32, ldc int, columns int, accumulate bool)
 
 // peakAVX512 runs independent multiply-adds and returns how many operations that were.
 func peakAVX512(iterations int) int
@@ -87,16 +89,10 @@ func rotaryAVX512(lo []float32, hi []float32, cos []float32, sin []float32, sign
 //go:noescape
 func adamWAVX512(p []float32, m []float32, v []float32, g []float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, step float32, unbias float32, epsilon float32, keep float32)
 
-// tileAVX2 computes 1 to 6 rows of C and 1 to 16 columns from rows of a panel. It fetches the line of next, which it moves
-// by step bytes with each k.
+// tileAVX2 does what tileAVX512 does, for 1 to 6 rows and 1 to 16 columns.
 //
 //go:noescape
-func tileAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, columns int, accumulate bool)
-
-// tileLowAVX2 computes 1 to 3 rows of C and 32 columns as tileAVX2 does: with so few, 16 would wait for each other.
-//
-//go:noescape
-func tileLowAVX2(rows int, k int, a *float32, aRow int, aColumn int, b *float32, next *float32, step int, c *float32, ldc int, accumulate bool)
+func tileAVX2(rows int, tiles int, k int, a *float32, b *float32, next *float32, step int, c *float32, ldc int, columns int, accumulate bool)
 
 // peakAVX2 runs independent multiply-adds and returns how many operations that were.
 func peakAVX2(iterations int) int
@@ -176,10 +172,15 @@ func rotaryAVX2(lo []float32, hi []float32, cos []float32, sin []float32, sign f
 //go:noescape
 func adamWAVX2(p []float32, m []float32, v []float32, g []float32, beta1 float32, gain1 float32, beta2 float32, gain2 float32, step float32, unbias float32, epsilon float32, keep float32)
 
-// transposeAVX2 sets row i of a panel, i in 0..8·blocks−1, to column i of 8·groups rows of src.
+// transposeAVX2 sets row i of dst, i in 0..8·blocks−1, to column i of 8·groups rows of src, in ascending i.
 //
 //go:noescape
-func transposeAVX2(dst *float32, src *float32, ld int, groups int, blocks int)
+func transposeAVX2(dst *float32, ldDst int, src *float32, ld int, groups int, blocks int)
+
+// eightsAVX2 copies the first eight elements of each row, in ascending order.
+//
+//go:noescape
+func eightsAVX2(dst *float32, ldDst int, src *float32, ld int, rows int)
 
 // widenAVX2 sets 16·blocks elements of dst to the bfloat16 numbers of src.
 //

@@ -15,6 +15,7 @@ func main() {
 		rowOperations(s)
 	}
 	transpose()
+	eights()
 	widen()
 	bf16()
 	build.Generate()

@@ -11,73 +11,47 @@ import (
 
 const panelBytes = 32 * 4
 
-// tile writes the inner kernels of a matrix product: up to 14 rows by 32 columns with AVX-512, up to 6 by 16 or 3 by 32 with
-// AVX2. The sums stay in registers over all of k; A is read where it lies, one element of every row at a time.
+// tile writes the inner kernel of a matrix product: up to 14 rows by 32 columns with AVX-512, up to 6 by 16 with AVX2. The
+// sums stay in registers over all of k.
 func tile(s set) {
+	rows, name := 14, "tile"+s.suffix
+	TEXT(name, attr.NOSPLIT, "func(rows, tiles, k int, a, b, next *float32, step int, c *float32, ldc, columns int, accumulate bool)")
 	if s.wide() {
-		tileOf(s, "tile", 14, 2, "func(rows, k int, a *float32, aRow, aColumn int, b, c *float32, ldc, columns int, accumulate bool)")
-		Doc("tileAVX512 computes 1 to 14 rows of C and 1 to 32 columns from rows of a panel.")
-		return
+		Doc(name+" computes tiles of 1 to 14 rows of C, one below the other, and 1 to 32 columns, from rows of a panel. A is copied:",
+			"element (r, k) of a tile is a[k·rows + r], and the next tile follows. It fetches the line of next, which it moves by step bytes",
+			"with each k.")
+	} else {
+		rows = 6
+		Doc(name + " does what tileAVX512 does, for 1 to 6 rows and 1 to 16 columns.")
 	}
-	tileOf(s, "tile", 6, 2, "func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc, columns int, accumulate bool)")
-	Doc("tileAVX2 computes 1 to 6 rows of C and 1 to 16 columns from rows of a panel. It fetches the line of next, which it moves",
-		"by step bytes with each k.")
-	tileOf(s, "tileLow", 3, 4, "func(rows, k int, a *float32, aRow, aColumn int, b, next *float32, step int, c *float32, ldc int, accumulate bool)")
-	Doc("tileLowAVX2 computes 1 to 3 rows of C and 32 columns as tileAVX2 does: with so few, 16 would wait for each other.")
-}
-
-// tileOf writes a kernel of so many rows, by so many registers of columns.
-func tileOf(s set, name string, rows, across int, signature string) {
-	TEXT(name+s.suffix, attr.NOSPLIT, signature)
 	Pragma("noescape")
-	t := tiler{set: s, across: across}
-	t.load(rows)
+	t := tiler{set: s}
+	t.load()
 	count := Load(Param("rows"), GP64())
 	for r := rows; r > 1; r-- {
 		CMPQ(count, U8(r))
-		JEQ(LabelRef(fmt.Sprintf("rows%d", r)))
+		JEQ(LabelRef(fmt.Sprintf("tile%d", r)))
 	}
 	for r := 1; r <= rows; r++ {
-		Label(fmt.Sprintf("rows%d", r))
 		t.rows(r)
 	}
 }
 
 type tiler struct {
 	set
-	across                   int // registers of columns
-	k, a, aColumn, b, c, ldc reg.Register
-	next, step               reg.Register         // what is fetched for later, and how far that moves on with each k
-	stride                   map[int]reg.Register // odd multiples of the row stride of A, in bytes
-	masks                    [2]reg.Register      // of the columns wanted: opmasks for AVX-512, made late for AVX2
+	k, a, b, c, ldc reg.Register
+	next, step      reg.Register    // what is fetched for later, and how far that moves on with each k
+	masks           [2]reg.Register // of the columns wanted: opmasks for AVX-512, made late for AVX2
 }
 
-func (t *tiler) load(rows int) {
-	t.k = Load(Param("k"), GP64())
+func (t *tiler) load() {
 	t.a = Load(Param("a"), GP64())
-	t.aColumn = Load(Param("aColumn"), GP64())
-	t.b = Load(Param("b"), GP64())
-	if !t.wide() {
-		t.next = Load(Param("next"), GP64())
-		t.step = Load(Param("step"), GP64())
-	}
+	t.next = Load(Param("next"), GP64())
+	t.step = Load(Param("step"), GP64())
 	t.c = Load(Param("c"), GP64())
 	t.ldc = Load(Param("ldc"), GP64())
-	one := Load(Param("aRow"), GP64())
-	SHLQ(U8(2), t.aColumn)
+	t.k, t.b = GP64(), GP64()
 	SHLQ(U8(2), t.ldc)
-	SHLQ(U8(2), one)
-	t.stride = map[int]reg.Register{1: one}
-	for odd := 3; odd < rows; odd += 2 {
-		base, scale := odd-2, 2
-		for _, s := range []int{2, 4, 8} {
-			if b := odd - s; b > 0 && t.stride[b] != nil {
-				base, scale = b, s
-			}
-		}
-		t.stride[odd] = GP64()
-		LEAQ(Mem{Base: t.stride[base], Index: one, Scale: uint8(scale)}, t.stride[odd])
-	}
 	if t.wide() {
 		t.opmasks()
 	}
@@ -95,21 +69,13 @@ func (t *tiler) opmasks() {
 	t.masks = [2]reg.Register{lo, hi}
 }
 
-// element returns the address of A's element in a row of the tile.
-func (t *tiler) element(row int) Mem {
-	if row == 0 {
-		return Mem{Base: t.a}
-	}
-	scale := 1
-	for row%2 == 0 {
-		row, scale = row/2, scale*2
-	}
-	return Mem{Base: t.a, Index: t.stride[row], Scale: uint8(scale)}
-}
-
+// rows writes the kernel for tiles of so many rows.
 func (t *tiler) rows(rows int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, rows) }
-	sums := t.vectors(t.across * rows)
+	Label(name("tile"))
+	Load(Param("k"), t.k)
+	Load(Param("b"), t.b)
+	sums := t.vectors(2 * rows)
 	for _, v := range sums {
 		if t.wide() {
 			VPXORD(v, v, v)
@@ -117,17 +83,12 @@ func (t *tiler) rows(rows int) {
 			VXORPS(v, v, v)
 		}
 	}
+	t.fetchC(rows)
 	Label(name("loop"))
-	if !t.wide() {
-		PREFETCHT0(Mem{Base: t.next})
-		ADDQ(t.step, t.next)
-	}
-	if t.across == 2 {
-		t.stepByRows(sums)
-	} else {
-		t.stepByColumns(sums)
-	}
-	ADDQ(t.aColumn, t.a)
+	PREFETCHT0(Mem{Base: t.next})
+	ADDQ(t.step, t.next)
+	t.multiply(sums)
+	ADDQ(U8(4*rows), t.a)
 	ADDQ(U32(panelBytes), t.b)
 	DECQ(t.k)
 	JNZ(LabelRef(name("loop")))
@@ -136,45 +97,50 @@ func (t *tiler) rows(rows int) {
 	} else {
 		t.store(name, sums)
 	}
-	VZEROUPPER()
-	RET()
+	t.end(name)
 }
 
-func (t *tiler) registers() int {
-	if t.wide() {
-		return 32
+// fetchC has the rows of C brought near while the sums are made.
+func (t *tiler) fetchC(rows int) {
+	const line = 64
+	row := GP64()
+	MOVQ(t.c, row)
+	for range rows {
+		for at := 0; at < 2*t.bytes(); at += line {
+			PREFETCHT0(Mem{Base: row, Disp: at})
+		}
+		ADDQ(t.ldc, row)
 	}
-	return 16
 }
 
-// stepByRows adds the products of one k, an element of A at a time.
-func (t *tiler) stepByRows(sums []reg.VecVirtual) {
+// multiply adds the products of one k, an element of A at a time.
+func (t *tiler) multiply(sums []reg.VecVirtual) {
+	registers := 16
+	if t.wide() {
+		registers = 32
+	}
 	b := t.vectors(2)
-	a := t.vectors(min(4, t.registers()-len(sums)-len(b)))
+	a := t.vectors(min(4, registers-len(sums)-len(b)))
 	VMOVUPS(Mem{Base: t.b}, b[0])
 	VMOVUPS(Mem{Base: t.b, Disp: t.bytes()}, b[1])
 	for i := range len(sums) / 2 {
 		v := a[i%len(a)]
-		VBROADCASTSS(t.element(i), v)
+		VBROADCASTSS(Mem{Base: t.a, Disp: 4 * i}, v)
 		VFMADD231PS(b[0], v, sums[2*i])
 		VFMADD231PS(b[1], v, sums[2*i+1])
 	}
 }
 
-// stepByColumns adds the products of one k, a register of B at a time.
-func (t *tiler) stepByColumns(sums []reg.VecVirtual) {
-	a := t.vectors(len(sums) / t.across)
-	b := t.vectors(min(4, t.registers()-len(sums)-len(a)))
-	for i, v := range a {
-		VBROADCASTSS(t.element(i), v)
+// end goes on with the next tile, which A and C have come to, or returns.
+func (t *tiler) end(name func(string) string) {
+	tiles, err := Param("tiles").Resolve()
+	if err != nil {
+		panic(err)
 	}
-	for j := range t.across {
-		v := b[j%len(b)]
-		VMOVUPS(Mem{Base: t.b, Disp: j * t.bytes()}, v)
-		for i := range a {
-			VFMADD231PS(v, a[i], sums[i*t.across+j])
-		}
-	}
+	DECQ(tiles.Addr)
+	JNZ(LabelRef(name("tile")))
+	VZEROUPPER()
+	RET()
 }
 
 // ifAccumulate emits add, run only when the product is added to C, with row as a pointer to its first row.
@@ -209,16 +175,11 @@ func (t *tiler) storeMasked(name func(string) string, sums []reg.VecVirtual) {
 }
 
 func (t *tiler) store(name func(string) string, sums []reg.VecVirtual) {
-	if t.across > 2 {
-		t.storeWhole(name, sums)
-		return
-	}
 	columns := Load(Param("columns"), GP64())
 	CMPQ(columns, U8(blockElements))
 	JNE(LabelRef(name("narrow")))
 	t.storeWhole(name, sums)
-	VZEROUPPER()
-	RET()
+	t.end(name)
 	Label(name("narrow"))
 	t.storeNarrow(name, sums, columns)
 }
@@ -227,15 +188,15 @@ func (t *tiler) store(name func(string) string, sums []reg.VecVirtual) {
 func (t *tiler) storeWhole(name func(string) string, sums []reg.VecVirtual) {
 	t.ifAccumulate(name("store"), func(row reg.GPVirtual) {
 		for i, v := range sums {
-			VADDPS(Mem{Base: row, Disp: i % t.across * t.bytes()}, v, v)
-			if i%t.across == t.across-1 {
+			VADDPS(Mem{Base: row, Disp: i % 2 * t.bytes()}, v, v)
+			if i%2 == 1 {
 				ADDQ(t.ldc, row)
 			}
 		}
 	})
 	for i, v := range sums {
-		VMOVUPS(v, Mem{Base: t.c, Disp: i % t.across * t.bytes()})
-		if i%t.across == t.across-1 {
+		VMOVUPS(v, Mem{Base: t.c, Disp: i % 2 * t.bytes()})
+		if i%2 == 1 {
 			ADDQ(t.ldc, t.c)
 		}
 	}
