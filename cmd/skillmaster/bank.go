@@ -31,6 +31,16 @@ type bankCmd struct {
 	Salvage  bankSalvageCmd  `cmd:"" help:"Read the banks of a damaged run database."`
 }
 
+// Help is shown under --help.
+func (bankCmd) Help() string {
+	return `A bank never changes: an edit makes another one, and the journal says how it came about.
+
+Examples:
+  skillmaster bank show --run runs/first
+  skillmaster bank log --run runs/first
+  skillmaster bank export --run runs/first --form skills --to .claude/skills`
+}
+
 // bankSource is where a bank is read from.
 type bankSource struct {
 	Run  string `help:"Run directory." placeholder:"DIR"`

@@ -18,6 +18,14 @@ type benchCmd struct {
 	Probe  benchProbeCmd  `cmd:"" help:"What a probe says of an edit whose effect is known: bias, noise, cost."`
 }
 
+// Help is shown under --help.
+func (benchCmd) Help() string {
+	return `Examples:
+  skillmaster bench engine
+  skillmaster bench env --env household
+  skillmaster bench probe`
+}
+
 // machine is what was measured on.
 type machine struct {
 	CPU    string `json:"cpu"`

@@ -108,6 +108,9 @@ func (c runConfig) validate() error {
 	return nil
 }
 
+// The presets there are.
+var presets = []string{"default", "paper", "release", "smoke", "pretrained", "server", "distant"}
+
 // preset is a named starting point of a config, by world.
 func preset(world, name string) (runConfig, error) {
 	c := runConfig{
@@ -167,7 +170,7 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Warm.Updates, c.Train.Learn.Rate = 0, 2e-5
 		c.Train.Tasks, c.Train.Group = 8, 8
 	default:
-		return c, fmt.Errorf("there is no preset %q: it is one of default, paper, release, smoke, pretrained, server, distant", name)
+		return c, fmt.Errorf("there is no preset %q: it is one of %s", name, strings.Join(presets, ", "))
 	}
 	if _, remote := c.World.remote(); remote {
 		c.Train.Warm.Updates = 0 // no expert plays on somebody else's server

@@ -32,6 +32,14 @@ type dataCmd struct {
 	Shop   dataShopCmd   `cmd:"" help:"Write a generated catalogue in the files of the real shop."`
 }
 
+// Help is shown under --help.
+func (dataCmd) Help() string {
+	return `Examples:
+  skillmaster data get alfworld --to games
+  skillmaster data verify --env alfworld --data games --released
+  skillmaster data list --env household`
+}
+
 // dataSource is where games come from.
 type dataSource struct {
 	Env  string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data) or textworld (any game files)." default:"household" enum:"household,alfworld,shop,webshop,textworld"`

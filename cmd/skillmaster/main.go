@@ -32,17 +32,18 @@ Results go to stdout, progress to stderr. Exit codes: 0 it did what it says; 1 i
 
 // commands is the command line.
 type commands struct {
-	Train  trainCmd  `cmd:"" help:"Train a policy, from the start or going on with a run."`
-	Eval   evalCmd   `cmd:"" help:"Play a panel with a run's policy and print success by family."`
-	Play   playCmd   `cmd:"" help:"Play an episode yourself."`
-	Replay replayCmd `cmd:"" help:"Play recorded episodes against a world and report the first difference."`
-	Bank   bankCmd   `cmd:"" help:"Look at a run's skill bank and change it."`
-	Model  modelCmd  `cmd:"" help:"Look at models, and write a run's policy for other programs."`
-	Data   dataCmd   `cmd:"" help:"Get, list, check and pack a world's games."`
-	Bench  benchCmd  `cmd:"" help:"Measure worlds, engine and probes."`
-	Report reportCmd `cmd:"" help:"Say what runs came to: scores with intervals, paired tests, plots."`
-	Export exportCmd `cmd:"" help:"Write a run's metrics and trajectories for other tools."`
-	Serve  serveCmd  `cmd:"" help:"Show runs in the browser, or serve a world or a bank to others."`
+	Train      trainCmd      `cmd:"" help:"Train a policy, from the start or going on with a run."`
+	Eval       evalCmd       `cmd:"" help:"Play a panel with a run's policy and print success by family."`
+	Play       playCmd       `cmd:"" help:"Play an episode yourself."`
+	Replay     replayCmd     `cmd:"" help:"Play recorded episodes against a world and report the first difference."`
+	Bank       bankCmd       `cmd:"" help:"Look at a run's skill bank and change it."`
+	Model      modelCmd      `cmd:"" help:"Look at models, and write a run's policy for other programs."`
+	Data       dataCmd       `cmd:"" help:"Get, list, check and pack a world's games."`
+	Bench      benchCmd      `cmd:"" help:"Measure worlds, engine and probes."`
+	Report     reportCmd     `cmd:"" help:"Say what runs came to: scores with intervals, paired tests, plots."`
+	Export     exportCmd     `cmd:"" help:"Write a run's metrics and trajectories for other tools."`
+	Serve      serveCmd      `cmd:"" help:"Show runs in the browser, or serve a world or a bank to others."`
+	Completion completionCmd `cmd:"" help:"Make the shell complete command lines."`
 
 	Version kong.VersionFlag `help:"Print the version and end."`
 }
@@ -59,9 +60,7 @@ func main() {
 func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c commands
 	ended := -1 // by --help or --version
-	parser, err := kong.New(&c, kong.Name("skillmaster"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { ended = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
-		kong.Vars{"version": "skillmaster " + version, "data": dataFolder(), "listen": listenAt})
+	parser, err := newParser(&c, stdout, stderr, func(code int) { ended = code })
 	if err != nil {
 		panic(err) // the struct above is wrong
 	}
@@ -79,6 +78,15 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		fmt.Fprintf(stderr, "skillmaster: %s\n", plain(err.Error()))
 	}
 	return exitCode(ctx, err)
+}
+
+// newParser reads command lines into c; exit is called by --help and --version.
+func newParser(c *commands, stdout, stderr io.Writer, exit func(code int), more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name("skillmaster"), kong.Description(description), kong.Writers(stdout, stderr), kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
+		kong.Vars{"version": "skillmaster " + version, "data": dataFolder(), "listen": listenAt},
+	}, more...)...)
 }
 
 func dispatch(ctx context.Context, command any, args []string, stdin io.Reader, stdout, stderr io.Writer) error {

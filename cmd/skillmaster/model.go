@@ -24,6 +24,13 @@ type modelCmd struct {
 	Merge  modelMergeCmd  `cmd:"" help:"Write a model that has what an adapter learnt in its weights."`
 }
 
+// Help is shown under --help.
+func (modelCmd) Help() string {
+	return `Examples:
+  skillmaster model info models/Qwen2.5-0.5B-Instruct
+  skillmaster model export --run runs/first --to models/first`
+}
+
 type modelInfoCmd struct {
 	Dir  string `arg:"" help:"Directory with config.json, tokenizer.json and *.safetensors." placeholder:"DIR"`
 	JSON bool   `help:"Print JSON." name:"json"`
