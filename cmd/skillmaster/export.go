@@ -15,6 +15,7 @@ import (
 type exportCmd struct {
 	TensorBoard exportTensorBoardCmd `cmd:"" name:"tensorboard" help:"Metrics as an event file for TensorBoard."`
 	JSONL       exportJSONLCmd       `cmd:"" name:"jsonl" help:"Metrics as JSON lines, for pandas, DuckDB, Weights & Biases and others."`
+	Parquet     exportParquetCmd     `cmd:"" name:"parquet" help:"Trajectories as a Parquet file, for pyarrow, DuckDB, datasets and others."`
 }
 
 // Help is shown under --help.
@@ -23,7 +24,8 @@ func (exportCmd) Help() string {
 
 Examples:
   skillmaster export tensorboard --run runs/first --to tb
-  skillmaster export jsonl --run runs/first --to first.jsonl`
+  skillmaster export jsonl --run runs/first --to first.jsonl
+  skillmaster export parquet --run runs/first --to first.parquet`
 }
 
 // runFlag names the run whose records are taken.
@@ -107,4 +109,34 @@ func (c *exportJSONLCmd) Execute(ctx context.Context, stdout, stderr io.Writer) 
 	}
 	fmt.Fprintf(stderr, "%s: %d rounds\n", c.To, len(rounds))
 	return nil
+}
+
+type exportParquetCmd struct {
+	runFlag
+	To string `help:"File to write, whole or not at all." required:"" placeholder:"FILE"`
+}
+
+// Help is shown under --help.
+func (exportParquetCmd) Help() string {
+	return `One row for each trajectory, with its turns (ids, log-probabilities and text) and its steps as lists in it; docs/tracking.md
+lists the columns. What was not measured is null.
+
+Examples:
+  skillmaster export parquet --run runs/first --to first.parquet
+  duckdb -c "SELECT family, avg(success::INT), avg(len(steps)) FROM 'first.parquet' GROUP BY family"`
+}
+
+func (c *exportParquetCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+	return withRun(ctx, c.Run, func(run *store.Run) error {
+		rows := 0
+		err := writeWhole(c.To, func(w io.Writer) (err error) {
+			rows, err = track.WriteParquet(ctx, w, run, runName(c.Run))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "%s: %d trajectories\n", c.To, rows)
+		return nil
+	})
 }

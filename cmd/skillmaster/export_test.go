@@ -15,7 +15,10 @@ import (
 	"skillmaster/skill"
 	"skillmaster/store"
 	"skillmaster/store/storetest"
+	"skillmaster/track"
 	"skillmaster/train"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // madeUp is the directory of a run of three rounds and five iterations that was made up.
@@ -59,6 +62,17 @@ func TestExportJSONL(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || len(lines) != 8 || last.Step != 8 || last.Success == 0 {
 		t.Errorf("%v: %d lines, the last is %+v", err, len(lines), last)
+	}
+}
+
+func TestExportParquet(t *testing.T) {
+	dir, file := madeUp(t), filepath.Join(t.TempDir(), "first.parquet")
+	if _, errs := must(t, 0, "export", "parquet", "--run", dir, "--to", file); !strings.Contains(errs, "20 trajectories") {
+		t.Errorf("it says %q", errs)
+	}
+	rows, err := parquet.ReadFile[track.Row](file)
+	if err != nil || len(rows) != 20 || rows[0].Run != "first" {
+		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
 
