@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results-method integration openenv-python tinker-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python
 
 check: format vet lint test
 
@@ -82,10 +82,32 @@ tokenizers:
 	$(PYTHON) chat/testdata/real_tokenizers.py fetch bin/tokenizers
 	go test -run RealTokenizers -v ./chat
 
-# The method against its ablations, three seeds: hours. It can be stopped and goes on where it was; docs/results.md comes last.
+# docs/results.md: the method against plain GRPO, its ablations and the paper's settings. Each run's outcome is a small file under
+# docs/results, committed as it comes, and what has one is not done again: hours in all, which can be spread over days and machines.
+GENERATED = --set train.warm.updates=3000 --set train.warm.advised=0.8 --iterations 40
+ALFWORLD = --env alfworld --data $(SKILLMASTER_DATA) --dir runs/alfworld --keep docs/results/alfworld --panels valid_seen,valid_unseen \
+	--rows cloned,full,paper,no-skills,no-review,no-utility,joint,clip-zero --cells on,off,constrained,online
+WEBSHOP = --env webshop --data $(SKILLMASTER_DATA) --dir runs/webshop --keep docs/results/webshop --panels report \
+	--rows cloned,full,paper,no-skills --cells on,off,constrained
+results: results-method results-alfworld results-webshop
 results-method: build
+	bin/skillmaster bench method $(GENERATED) >/dev/null
+	$(MAKE) results-page
+results-alfworld: build
+	bin/skillmaster bench method $(ALFWORLD) >/dev/null
+	$(MAKE) results-page
+results-webshop: build
+	bin/skillmaster bench method $(WEBSHOP) >/dev/null
+	$(MAKE) results-page
+
+# The page of what there is so far.
+results-page: build
 	@mkdir -p runs
-	bin/skillmaster bench method --dir runs/method > runs/results.md
+	@{ cat docs/results/head.md; \
+	for part in "Generated games|$(GENERATED)" "ALFWorld|$(ALFWORLD)" "WebShop|$(WEBSHOP)"; do \
+		printf '\n## %s\n\n' "$${part%%|*}"; \
+		bin/skillmaster bench method --table $${part#*|} 2>/dev/null || echo "Not run yet."; \
+	done; } > runs/results.md
 	mv runs/results.md docs/results.md
 
 # Models and adapters that were exported, read by transformers and PEFT. PYTHON is one with torch, transformers and peft.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,102 +18,198 @@ import (
 
 // benchMethodCmd compares the method with its ablations.
 type benchMethodCmd struct {
-	Dir        string   `help:"Where the runs are kept." default:"runs/method" placeholder:"DIR"`
+	Dir        string   `help:"Where the runs are kept while they are needed." default:"runs/method" placeholder:"DIR"`
+	Keep       string   `help:"Where what each run came to is kept, in small files." default:"docs/results/method" placeholder:"DIR"`
 	Seeds      []uint64 `help:"Root seeds: each has one warm start, which all its runs share." default:"1,2,3"`
-	Ablations  []string `help:"What full is compared with: names of train --ablation." default:"joint,clip-zero,no-skills"`
+	Rows       []string `help:"Ways to train: cloned (the warm start alone), full, paper (the paper's settings), and names of train --ablation." default:"cloned,full,joint,clip-zero,no-skills"`
 	Env        string   `help:"World: household or shop (generated), alfworld or webshop." default:"household" enum:"household,shop,alfworld,webshop"`
 	Data       string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Preset     string   `help:"Settings to start from, as for train." default:"default"`
 	Set        []string `help:"One setting for all runs, as for train. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
 	Iterations int      `help:"Iterations of a run after the warm start. 0: as many as the settings say." default:"0"`
-	Panel      string   `help:"Panel to compare on." default:"report"`
+	Panels     []string `help:"Panels to compare on." default:"report"`
+	Cells      []string `help:"Ways to play them: ${cells}." default:"on,off"`
 	Workers    int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
 	Table      bool     `help:"Play nothing: print the table of what there is."`
 }
 
 // Help is shown under --help.
 func (benchMethodCmd) Help() string {
-	return `For each seed: one warm start; from it a run of the whole method (full) and one of each ablation; then the panel, played
-with every policy. What is there already is not done again, and a run that was stopped goes on: the same command finishes what is left.
-Prints tables in Markdown, with intervals. Every command that it gives is printed to stderr.
+	return `For each seed: one warm start; from it a run for each row; then the panels, played with every policy in every cell.
+Prints tables in Markdown, with intervals. What a run came to is written to a small file under --keep as soon as it is known, and the
+tables are made from these files alone: what has one is not done again, whether or not its run is still there. A run that was stopped goes
+on. So the same command finishes what is left, on another day or another machine. Every command that it gives is printed to stderr.
+
+Cells: on and off (skills in the prompts or not), constrained and constrained-off (the same, choosing among the admissible actions), online
+(the bank is edited between tasks). The warm start and plain GRPO know no skills: they are played without.
 
 Examples:
   skillmaster bench method > docs/results.md
   skillmaster bench method --table
-  skillmaster bench method --preset smoke --seeds 1,2 --dir /tmp/method`
+  skillmaster bench method --preset smoke --seeds 1,2 --dir /tmp/method --keep /tmp/kept
+  skillmaster bench method --env alfworld --rows cloned,full --panels valid_seen,valid_unseen --cells on,off,constrained,online --keep docs/results/alfworld`
 }
 
-// full is the method with nothing left out.
-const full = "full"
+const (
+	cloned   = "cloned"    // the warm start alone
+	full     = "full"      // the method with nothing left out
+	paper    = "paper"     // the paper's settings
+	noSkills = "no-skills" // plain GRPO
+)
 
-func (c *benchMethodCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
-	for _, name := range c.Ablations {
+// cells are the ways to play a panel.
+var cells = map[string]struct{ retrieval, bank, decoding string }{
+	"on":              {"on", "frozen", "free"},
+	"off":             {"off", "frozen", "free"},
+	"constrained":     {"on", "frozen", "constrained"},
+	"constrained-off": {"off", "frozen", "constrained"},
+	"online":          {"on", "online", "free"},
+}
+
+// without is the cell in place of another for a policy that knows no skills; "" if there is none.
+var without = map[string]string{"on": "off", "off": "off", "constrained": "constrained-off", "constrained-off": "constrained-off"}
+
+func (c *benchMethodCmd) validate() error {
+	for _, name := range c.Rows {
+		if name == cloned || name == full || name == paper {
+			continue
+		}
 		if err := new(runConfig).ablate(name); err != nil {
-			return usage(err)
-		}
-	}
-	if len(c.Seeds) == 0 {
-		return usage(errors.New("--seeds needs one"))
-	}
-	if !c.Table {
-		for _, seed := range c.Seeds {
-			if err := c.train(ctx, seed, stderr); err != nil {
-				return err
-			}
-		}
-	}
-	t, err := c.collect(ctx)
-	if err != nil {
-		return err
-	}
-	return t.print(stdout, command)
-}
-
-// names are the runs of a seed.
-func (c *benchMethodCmd) names() []string { return append([]string{full}, c.Ablations...) }
-
-func (c *benchMethodCmd) run(seed uint64, name string) string {
-	return filepath.Join(c.Dir, fmt.Sprintf("seed-%d", seed), name)
-}
-
-// train makes what is missing of a seed's runs and plays the panel with each.
-func (c *benchMethodCmd) train(ctx context.Context, seed uint64, stderr io.Writer) error {
-	warm := c.run(seed, "warm")
-	if err := c.finish(ctx, seed, warm, []string{"--iterations", "0"}, stderr); err != nil {
-		return err
-	}
-	if err := c.eval(ctx, warm, "on", stderr); err != nil {
-		return err
-	}
-	for _, name := range c.names() {
-		args := []string{"--warm-from", warm}
-		if name != full {
-			args = append(args, "--ablation", name)
-		}
-		if c.Iterations > 0 {
-			args = append(args, "--iterations", strconv.Itoa(c.Iterations))
-		}
-		if err := c.finish(ctx, seed, c.run(seed, name), args, stderr); err != nil {
 			return err
 		}
-		retrieval := []string{"on"}
-		switch name {
-		case "no-skills":
-			retrieval = []string{"off"}
-		case full:
-			retrieval = []string{"on", "off"}
+	}
+	for _, name := range c.Cells {
+		if _, ok := cells[name]; !ok {
+			return fmt.Errorf("there is no cell %q: it is one of %s", name, strings.Join(slices.Sorted(maps.Keys(cells)), ", "))
 		}
-		for _, r := range retrieval {
-			if err := c.eval(ctx, c.run(seed, name), r, stderr); err != nil {
-				return err
-			}
+	}
+	for name, list := range map[string]int{"--seeds": len(c.Seeds), "--rows": len(c.Rows), "--panels": len(c.Panels), "--cells": len(c.Cells)} {
+		if list == 0 {
+			return fmt.Errorf("%s needs one", name)
 		}
 	}
 	return nil
 }
 
+func (c *benchMethodCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
+	if err := c.validate(); err != nil {
+		return usage(err)
+	}
+	if !c.Table {
+		for _, seed := range c.Seeds {
+			for _, row := range c.Rows {
+				if err := c.make(ctx, seed, row, stderr); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	t := methodTable{panels: c.Panels, cells: c.Cells}
+	for _, row := range c.Rows {
+		r := methodRow{name: row}
+		for _, seed := range c.Seeds {
+			o, err := c.kept(seed, row)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				r.runs = append(r.runs, o)
+			}
+		}
+		if len(r.runs) > 0 {
+			t.rows = append(t.rows, r)
+		}
+	}
+	if len(t.rows) == 0 {
+		return fmt.Errorf("nothing was played yet: there is no result under %s", c.Keep)
+	}
+	return t.print(stdout, command)
+}
+
+// cellsOf are the cells that a row is played in.
+func (c *benchMethodCmd) cellsOf(row string) []string {
+	if row != cloned && row != noSkills {
+		return c.Cells
+	}
+	var out []string
+	for _, name := range c.Cells {
+		if w := without[name]; w != "" && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func (c *benchMethodCmd) run(seed uint64, row string) string {
+	if row == cloned {
+		row = "warm"
+	}
+	return filepath.Join(c.Dir, fmt.Sprintf("seed-%d", seed), row)
+}
+
+// common are the options of train that all rows share.
+func (c *benchMethodCmd) common() []string {
+	args := []string{"--env", c.Env, "--preset", c.Preset}
+	for _, s := range c.Set {
+		args = append(args, "--set", s)
+	}
+	return args
+}
+
+// make trains what is missing of a row under one seed, plays what was not played, and keeps what came of it.
+func (c *benchMethodCmd) make(ctx context.Context, seed uint64, row string, stderr io.Writer) error {
+	o, err := c.kept(seed, row)
+	if err != nil {
+		return err
+	}
+	if o != nil && !slices.ContainsFunc(c.panelCells(row), func(p panelCell) bool { return o.cell(p) == nil }) {
+		return nil
+	}
+	warm, dir := c.run(seed, cloned), c.run(seed, row)
+	args := []string{"--iterations", "0"}
+	if row != cloned {
+		if err := c.finish(ctx, seed, warm, c.Preset, args, stderr); err != nil {
+			return err
+		}
+		args = []string{"--warm-from", warm}
+		if c.Iterations > 0 {
+			args = append(args, "--iterations", strconv.Itoa(c.Iterations))
+		}
+	}
+	settings := c.Preset
+	switch row {
+	case paper:
+		settings = paper
+	case cloned, full:
+	default:
+		args = append(args, "--ablation", row)
+	}
+	if err := c.finish(ctx, seed, dir, settings, args, stderr); err != nil {
+		return err
+	}
+	for _, p := range c.panelCells(row) {
+		if err := c.eval(ctx, dir, p, stderr); err != nil {
+			return err
+		}
+	}
+	return withRun(ctx, dir, func(run *store.Run) error { return c.keep(ctx, run, seed, row) })
+}
+
+// panelCell is one way to play one panel.
+type panelCell struct{ panel, cell string }
+
+func (c *benchMethodCmd) panelCells(row string) []panelCell {
+	var out []panelCell
+	for _, p := range c.Panels {
+		for _, name := range c.cellsOf(row) {
+			out = append(out, panelCell{p, name})
+		}
+	}
+	return out
+}
+
 // finish trains a run to its end, from where it is.
-func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir string, more []string, stderr io.Writer) error {
+func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, settings string, more []string, stderr io.Writer) error {
 	args := []string{"train", "--run", dir, "--data", c.Data, "--workers", strconv.Itoa(c.Workers)}
 	done, err := c.finished(ctx, dir)
 	switch {
@@ -122,7 +218,7 @@ func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir string, mo
 	case err == nil:
 		args = append(args, "--resume")
 	case errors.Is(err, store.ErrNoRun):
-		args = append(args, "--env", c.Env, "--preset", c.Preset, "--seed", strconv.FormatUint(seed, 10))
+		args = append(args, "--env", c.Env, "--preset", settings, "--seed", strconv.FormatUint(seed, 10))
 		for _, s := range c.Set {
 			args = append(args, "--set", s)
 		}
@@ -146,35 +242,21 @@ func (c *benchMethodCmd) finished(ctx context.Context, dir string) (done bool, e
 	return done, err
 }
 
-// eval plays the panel with a run's policy, if nobody has.
-func (c *benchMethodCmd) eval(ctx context.Context, dir, retrieval string, stderr io.Writer) error {
+// eval plays a panel with a run's policy, if nobody has.
+func (c *benchMethodCmd) eval(ctx context.Context, dir string, p panelCell, stderr io.Writer) error {
 	var played bool
 	err := withRun(ctx, dir, func(run *store.Run) (err error) {
-		_, played, err = c.evaluation(ctx, run, retrieval == "on")
+		_, played, err = evaluation(ctx, run, p)
 		return err
 	})
 	if err != nil || played {
 		return err
 	}
-	return c.give(ctx, []string{"eval", "--run", dir, "--panel", c.Panel, "--retrieval", retrieval, "--data", c.Data, "--workers", strconv.Itoa(c.Workers)}, stderr)
-}
-
-// evaluation is what the panel gave under the policy that a run ended with.
-func (c *benchMethodCmd) evaluation(ctx context.Context, run *store.Run, retrieval bool) (train.Evaluation, bool, error) {
-	saved, _, err := run.Latest(ctx)
-	if err != nil {
-		return train.Evaluation{}, false, err
-	}
-	all, err := run.Evaluations(ctx)
-	if err != nil {
-		return train.Evaluation{}, false, err
-	}
-	for _, e := range slices.Backward(all) {
-		if e.Panel == c.Panel && e.Retrieval == retrieval && !e.Online && !e.Constrained && e.PolicyVersion == saved.Checkpoint.PolicyVersion && e.Evaluation.Bank == saved.Bank.Hash() {
-			return e.Evaluation, true, nil
-		}
-	}
-	return train.Evaluation{}, false, nil
+	way := cells[p.cell]
+	return c.give(ctx, []string{
+		"eval", "--run", dir, "--panel", p.panel, "--retrieval", way.retrieval, "--bank", way.bank, "--decoding", way.decoding,
+		"--data", c.Data, "--workers", strconv.Itoa(c.Workers),
+	}, stderr)
 }
 
 // give is a command of this program.
@@ -186,65 +268,5 @@ func (c *benchMethodCmd) give(ctx context.Context, args []string, stderr io.Writ
 	case code != exitDone:
 		return fmt.Errorf("skillmaster %s ended with exit code %d", args[0], code)
 	}
-	return nil
-}
-
-// collect reads what there is of the runs.
-func (c *benchMethodCmd) collect(ctx context.Context) (methodTable, error) {
-	t := methodTable{panel: c.Panel}
-	add := func(label, name string, retrieval bool) error {
-		row := methodRow{name: label}
-		for _, seed := range c.Seeds {
-			dir := c.run(seed, name)
-			if _, err := os.Stat(filepath.Join(dir, "run.db")); err != nil {
-				continue
-			}
-			if err := withRun(ctx, dir, func(run *store.Run) error { return c.read(ctx, run, seed, retrieval, &row) }); err != nil {
-				return fmt.Errorf("%s: %w", dir, err)
-			}
-		}
-		if len(row.runs) > 0 {
-			t.rows = append(t.rows, row)
-		}
-		return nil
-	}
-	err := add("cloned", "warm", true)
-	for _, name := range c.names() {
-		err = errors.Join(err, add(name, name, name != "no-skills"))
-		if name == full {
-			err = errors.Join(err, add(withoutSkills, full, false))
-		}
-	}
-	if err == nil && len(t.rows) == 0 {
-		err = fmt.Errorf("nothing was played yet under %s", c.Dir)
-	}
-	return t, err
-}
-
-// read adds a seed's run to a row, if its panel was played.
-func (c *benchMethodCmd) read(ctx context.Context, run *store.Run, seed uint64, retrieval bool, row *methodRow) error {
-	e, ok, err := c.evaluation(ctx, run, retrieval)
-	if err != nil || !ok {
-		return err
-	}
-	x := methodRun{seed: seed, evaluation: e}
-	points, err := run.Metrics(ctx, "")
-	if err != nil {
-		return err
-	}
-	x.metrics(points)
-	commits, err := run.Commits(ctx)
-	if err != nil {
-		return err
-	}
-	x.commits = len(commits)
-	seconds, err := run.Seconds(ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, p := range seconds {
-		x.minutes += p.Value / 60
-	}
-	row.runs = append(row.runs, x)
 	return nil
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -85,7 +88,7 @@ func newParser(c *commands, stdout, stderr io.Writer, exit func(code int), more 
 	return kong.New(c, append([]kong.Option{
 		kong.Name("skillmaster"), kong.Description(description), kong.Writers(stdout, stderr), kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
-		kong.Vars{"version": "skillmaster " + version, "data": dataFolder(), "listen": listenAt},
+		kong.Vars{"version": "skillmaster " + version, "data": dataFolder(), "listen": listenAt, "cells": strings.Join(slices.Sorted(maps.Keys(cells)), ", ")},
 	}, more...)...)
 }
 

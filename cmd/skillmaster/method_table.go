@@ -5,111 +5,82 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"skillmaster/episode"
-	"skillmaster/store"
 	"skillmaster/train"
 )
 
-// methodTable is what runs with and without parts of the method came to.
+// methodTable compares ways to train.
 type methodTable struct {
-	panel string
-	rows  []methodRow
+	panels, cells []string
+	rows          []methodRow
 }
 
 // methodRow is one way to train, under several seeds.
 type methodRow struct {
 	name string
-	runs []methodRun
+	runs []*outcome
 }
 
-// methodRun is one run.
-type methodRun struct {
-	seed       uint64
-	evaluation train.Evaluation
-	commits    int
-	minutes    float64
-	reviews    map[string]float64 // over the last ten iterations: by outcome, and "measured", "delta" (mean delta × measured), "played"
-}
-
-// withoutSkills is the row of full's policies, played without skills in their prompts.
-const withoutSkills = "full, tested without skills"
-
-// last is how many iterations at the end the reviews are counted of.
-const last = 10
-
-func (x *methodRun) metrics(points []store.Point) {
-	x.reviews = map[string]float64{}
-	rounds := 0
-	for _, p := range points {
-		if p.Phase == train.Learning {
-			rounds = max(rounds, p.Round.Round+1)
-		}
-	}
-	measured := map[int]float64{}
-	for _, p := range points {
-		if p.Phase != train.Learning || p.Round.Round < rounds-last {
-			continue
-		}
-		switch outcome, of := strings.CutPrefix(p.Key, "review/outcome_"); {
-		case of:
-			x.reviews[outcome] += p.Value
-			x.reviews["all"] += p.Value
-		case p.Key == "probe/measured":
-			measured[p.Round.Round] = p.Value
-			x.reviews["measured"] += p.Value
-		}
-	}
-	for _, p := range points {
-		if p.Phase == train.Learning && p.Key == "probe/delta_mean" {
-			x.reviews["delta"] += p.Value * measured[p.Round.Round] // 0 of rounds before the last
-		}
-	}
+// cellTitles say how a panel was played.
+var cellTitles = map[string]string{
+	"on":              "with the bank's skills in the prompts",
+	"off":             "without skills in the prompts",
+	"constrained":     "with skills, choosing among the admissible actions",
+	"constrained-off": "without skills, choosing among the admissible actions",
+	"online":          "with skills, the bank edited between tasks",
 }
 
 // edits is the share of reviews that changed the bank, on the last iterations; NaN if there were none.
-func (x methodRun) edits() float64 {
-	return (x.reviews["added"] + x.reviews["updated"]) / x.reviews["all"]
+func (o *outcome) edits() float64 {
+	return (o.Reviews["added"] + o.Reviews["updated"]) / o.Reviews["all"]
 }
 
 // delta is the mean effect of edits on probes, on the last iterations; NaN if none was measured.
-func (x methodRun) delta() float64 { return x.reviews["delta"] / x.reviews["measured"] }
-
-func (x methodRun) success() float64 { return x.evaluation.Summaries()[0].Rate }
+func (o *outcome) delta() float64 { return o.Reviews["delta"] / o.Reviews["measured"] }
 
 func (t methodTable) print(w io.Writer, command []string) error {
 	var b strings.Builder
-	m := thisMachine()
-	fmt.Fprintf(&b, `# The method against its ablations
-
-Made by `+"`%s`"+` on %s (%s, %d cores, %s).
-Every run of a seed starts from the same clone, and every task of panel %s is played once with each policy. A share's interval is Wilson's
-(tasks alone). *Difference* is to the run "full" of the same seed: its first interval is Student's over seeds (training noise and all, wide
-for so few), the second a paired bootstrap over tasks (of these policies alone). An interval with 0 in it says that no difference can be told.
-
-`, strings.Join(command, " "), time.Now().Format("2 January 2006"), m.CPU, m.Cores, m.Go, t.panel)
-	fmt.Fprintf(&b, "| | seeds | tasks | success | by seed | difference, over seeds | over tasks | steps | minutes a run |\n|---|---|---|---|---|---|---|---|---|\n")
-	base := t.row(full)
-	for _, r := range t.rows {
-		r.printSuccess(&b, base)
-	}
-	fmt.Fprintf(&b, "\nReviews of the last %d iterations, and what became of the bank (mean over seeds):\n\n| | edits among reviews | their mean delta on probes | kept | faulty | committed in the run |\n|---|---|---|---|---|---|\n", last)
-	for _, r := range t.rows {
-		if r.name != withoutSkills {
-			r.printReviews(&b)
+	fmt.Fprintf(&b, `Printed by `+"`%s`"+`.
+Every run of a seed starts from the same clone, and every task of a panel is played once with each policy, free-form unless it says otherwise. A
+share's interval is Wilson's (tasks alone). *Difference* is to the run "full" of the same seed: its first interval is Student's over seeds
+(training noise and all, wide for so few), the second a paired bootstrap over tasks (of these policies alone). An interval with 0 in it says
+that no difference can be told. The warm start and plain GRPO know no skills and are played without; they stand in both tables.
+`, strings.Join(command, " "))
+	for _, panel := range t.panels {
+		for _, cell := range t.cells {
+			t.printCell(&b, panel, cell)
 		}
 	}
-	fmt.Fprintf(&b, "\nRun by run, with what is needed to find them again:\n\n| | seed | policy version | bank | panel hash | success |\n|---|---|---|---|---|---|\n")
-	for _, r := range t.rows {
-		for _, x := range r.runs {
-			s := x.evaluation.Summaries()[0]
-			fmt.Fprintf(&b, "| %s | %d | %d | %.12s | %s | %d of %d |\n", r.name, x.seed, x.evaluation.PolicyVersion, x.evaluation.Bank, x.evaluation.PanelHash, s.Success, s.Tasks)
-		}
-	}
+	t.printCost(&b)
+	t.printReviews(&b)
+	t.printRuns(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// seen is a row in one cell: what was played of it, by run.
+type seen struct {
+	name    string
+	seeds   []uint64
+	results []*panelResult
+}
+
+// in returns a row in a cell, or in the one in place of it if the row knows no skills.
+func (r methodRow) in(panel, cell string) seen {
+	s := seen{name: r.name}
+	for _, o := range r.runs {
+		p := o.cell(panelCell{panel, cell})
+		if p == nil && (r.name == cloned || r.name == noSkills) {
+			p = o.cell(panelCell{panel, without[cell]})
+		}
+		if p != nil {
+			s.seeds, s.results = append(s.seeds, o.Seed), append(s.results, p)
+		}
+	}
+	return s
 }
 
 func (t methodTable) row(name string) methodRow {
@@ -121,47 +92,149 @@ func (t methodTable) row(name string) methodRow {
 	return methodRow{}
 }
 
-func (r methodRow) printSuccess(b *strings.Builder, base methodRow) {
-	won, tasks := 0, 0
-	var bySeed []string
-	var steps, minutes float64
-	for _, x := range r.runs {
-		s := x.evaluation.Summaries()[0]
-		won, tasks = won+s.Success, tasks+s.Tasks
-		bySeed = append(bySeed, fmt.Sprintf("%.1f", 100*s.Rate))
-		steps, minutes = steps+s.Steps, minutes+x.minutes
-	}
-	n := float64(len(r.runs))
-	low, high := train.Wilson(won, tasks)
-	fmt.Fprintf(b, "| %s | %d | %d | %.1f %% [%.1f, %.1f] | %s | ", r.name, len(r.runs), tasks, 100*float64(won)/float64(tasks), 100*low, 100*high, strings.Join(bySeed, ", "))
-	if r.name == full {
-		fmt.Fprintf(b, "– | – | ")
-	} else {
-		over, tasks := differences(r, base)
-		fmt.Fprintf(b, "%s | %s | ", over, tasks)
-	}
-	fmt.Fprintf(b, "%.1f | %.1f |\n", steps/n, minutes/n)
-}
-
-func (r methodRow) printReviews(b *strings.Builder) {
-	var edits, delta, kept, faulty, commits []float64
-	for _, x := range r.runs {
-		if x.reviews["all"] == 0 {
+func (t methodTable) printCell(b *strings.Builder, panel, cell string) {
+	base := t.row(full).in(panel, cell)
+	head := false
+	for _, r := range t.rows {
+		s := r.in(panel, cell)
+		if len(s.results) == 0 {
 			continue
 		}
-		edits = append(edits, 100*x.edits())
-		if d := x.delta(); !math.IsNaN(d) {
-			delta = append(delta, d)
+		if !head {
+			fmt.Fprintf(b, "\n### Panel %s, %s\n\n", panel, cellTitles[cell])
+			fmt.Fprintf(b, "| | seeds | tasks | success | by seed | difference, over seeds | over tasks | steps | mean return |\n|---|---|---|---|---|---|---|---|---|\n")
+			head = true
 		}
-		all := x.reviews["all"]
-		kept = append(kept, 100*x.reviews["kept"]/all)
-		faulty = append(faulty, 100*(1-(x.reviews["kept"]+x.reviews["added"]+x.reviews["updated"])/all))
-		commits = append(commits, float64(x.commits))
+		s.print(b, base)
 	}
-	if len(edits) == 0 {
-		return
+}
+
+func (s seen) print(b *strings.Builder, base seen) {
+	won, tasks := 0, 0
+	var bySeed []string
+	steps, returns, paid := 0.0, 0.0, false
+	for _, p := range s.results {
+		won, tasks = won+p.won(), tasks+p.tasks()
+		bySeed = append(bySeed, fmt.Sprintf("%.1f", 100*p.success()))
+		steps += p.meanSteps()
+		for _, r := range p.Returns {
+			returns, paid = returns+r, true
+		}
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", r.name, average(edits, "%.1f %%"), average(delta, "%+.3f"), average(kept, "%.1f %%"), average(faulty, "%.1f %%"), average(commits, "%.1f"))
+	low, high := train.Wilson(won, tasks)
+	fmt.Fprintf(b, "| %s | %d | %d | %.1f %% [%.1f, %.1f] | %s | ", s.name, len(s.results), tasks, 100*float64(won)/float64(tasks), 100*low, 100*high, strings.Join(bySeed, ", "))
+	if s.name == full {
+		fmt.Fprintf(b, "– | – | ")
+	} else {
+		over, tasks := differences(s, base)
+		fmt.Fprintf(b, "%s | %s | ", over, tasks)
+	}
+	fmt.Fprintf(b, "%.1f | ", steps/float64(len(s.results)))
+	if paid {
+		fmt.Fprintf(b, "%.2f |\n", returns/float64(tasks))
+	} else {
+		fmt.Fprintf(b, "– |\n") // it is told by success
+	}
+}
+
+// levels of held-out success that the cost table names.
+var levels = []float64{0.5, 0.8, 0.9, 0.95}
+
+// printCost says how long runs took, and how long until the held-out panel was won so often. A run's warm start, which the
+// rows of a seed share, is counted in.
+func (t methodTable) printCost(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### Cost\n\nMeans over seeds, the warm start included; *probes* is the share of the time after it that went into judging and testing edits. *To* is when the "+
+		"held-out panel was first won so often, in the runs that came so far.\n\n| | minutes | ids trained on, millions | ids played, millions | probes |")
+	for _, l := range levels {
+		fmt.Fprintf(b, " to %.0f %%, minutes |", 100*l)
+	}
+	fmt.Fprintf(b, "\n|---|---|---|---|---|%s\n", strings.Repeat("---|", len(levels)))
+	for _, r := range t.rows {
+		var minutes, trained, played, probes []float64
+		to := make([][]float64, len(levels))
+		for _, o := range r.runs {
+			before := 0.0
+			if r.name != cloned {
+				for _, w := range t.row(cloned).runs {
+					if w.Seed == o.Seed {
+						before = w.minutes()
+					}
+				}
+				probes = append(probes, 100*(o.Minutes["probe"]+o.Minutes["gate"])/o.minutes())
+			}
+			minutes = append(minutes, before+o.minutes())
+			trained, played = append(trained, float64(o.Trained)/1e6), append(played, float64(o.Played)/1e6)
+			for i, l := range levels {
+				for _, p := range o.Learning {
+					if p.Success >= l {
+						to[i] = append(to[i], before+p.Minutes)
+						break
+					}
+				}
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |", r.name, mean(minutes, "%.1f"), mean(trained, "%.1f"), mean(played, "%.1f"), mean(probes, "%.0f %%"))
+		for _, x := range to {
+			fmt.Fprintf(b, " %s", mean(x, "%.1f"))
+			if n := len(x); n > 0 && n < len(r.runs) {
+				fmt.Fprintf(b, " (%d of %d runs)", n, len(r.runs))
+			}
+			fmt.Fprintf(b, " |")
+		}
+		fmt.Fprintln(b)
+	}
+}
+
+// mean is the mean of what there is, or a dash.
+func mean(xs []float64, format string) string {
+	if len(xs) == 0 {
+		return "–"
+	}
+	m, _ := meanSD(xs)
+	return fmt.Sprintf(format, m)
+}
+
+func (t methodTable) printReviews(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### Reviews\n\nOf the last %d iterations, and what became of the bank (means over seeds, smallest to largest):\n\n"+
+		"| | edits among reviews | their mean delta on probes | kept | faulty | committed in the run |\n|---|---|---|---|---|---|\n", last)
+	for _, r := range t.rows {
+		var edits, delta, kept, faulty, commits []float64
+		for _, o := range r.runs {
+			all := o.Reviews["all"]
+			if all == 0 {
+				continue
+			}
+			edits = append(edits, 100*o.edits())
+			if d := o.delta(); !math.IsNaN(d) {
+				delta = append(delta, d)
+			}
+			kept = append(kept, 100*o.Reviews["kept"]/all)
+			faulty = append(faulty, 100*(1-(o.Reviews["kept"]+o.Reviews["added"]+o.Reviews["updated"])/all))
+			commits = append(commits, float64(o.Commits))
+		}
+		if len(edits) > 0 {
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", r.name, average(edits, "%.1f %%"), average(delta, "%+.3f"), average(kept, "%.1f %%"), average(faulty, "%.1f %%"), average(commits, "%.1f"))
+		}
+	}
+}
+
+func (t methodTable) printRuns(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### Run by run\n\n| | seed | iterations | day, machine | minutes | policy version | bank | panels: hash, tasks won |\n|---|---|---|---|---|---|---|---|\n")
+	for _, r := range t.rows {
+		for _, o := range r.runs {
+			var panels []string
+			version, bank := 0, ""
+			for _, p := range o.Cells {
+				panels = append(panels, fmt.Sprintf("%s (%s) %s %d of %d", p.Panel, p.Cell, p.PanelHash, p.won(), p.tasks()))
+				version, bank = p.PolicyVersion, p.Bank
+			}
+			fmt.Fprintf(b, "| %s | %d | %d | %s, %s, %d cores | %.1f | %d | %.12s | %s |\n", r.name, o.Seed, o.Iterations, o.Day, o.Machine.CPU, o.Machine.Cores, o.minutes(), version, bank,
+				strings.Join(panels, "; "))
+		}
+	}
+	if len(t.rows) > 0 {
+		fmt.Fprintf(b, "\nSettings, besides those of the row: `train %s`.\n", strings.Join(t.rows[0].runs[0].Settings, " "))
+	}
 }
 
 // average is the mean with the smallest and the largest, or a dash.
@@ -175,20 +248,18 @@ func average(xs []float64, format string) string {
 
 // differences are the differences of success between two rows, in points, over the seeds that both have: with Student's
 // interval over seeds, and with a paired bootstrap over tasks.
-func differences(r, base methodRow) (seeds, tasks string) {
+func differences(s, base seen) (seeds, tasks string) {
 	var bySeed []float64
 	byTask := map[string]float64{} // sum over seeds
-	for _, x := range r.runs {
-		i := slices.IndexFunc(base.runs, func(y methodRun) bool { return y.seed == x.seed })
-		if i < 0 {
+	for i, x := range s.results {
+		j := slices.Index(base.seeds, s.seeds[i])
+		if j < 0 || base.results[j].PanelHash != x.PanelHash {
 			continue
 		}
-		bySeed = append(bySeed, 100*(x.success()-base.runs[i].success()))
-		for _, y := range base.runs[i].evaluation.Results {
-			byTask[y.Task] -= won(y)
-		}
-		for _, y := range x.evaluation.Results {
-			byTask[y.Task] += won(y)
+		y := base.results[j]
+		bySeed = append(bySeed, 100*(x.success()-y.success()))
+		for k := range x.Won {
+			byTask[strconv.Itoa(k)] += float64(x.Won[k]) - float64(y.Won[k])
 		}
 	}
 	if len(bySeed) == 0 {
@@ -203,13 +274,6 @@ func differences(r, base methodRow) (seeds, tasks string) {
 	low, high := bootstrap(byTask)
 	n := float64(len(bySeed))
 	return seeds, fmt.Sprintf("[%+.1f, %+.1f]", 100*low/n, 100*high/n)
-}
-
-func won(r train.Result) float64 {
-	if r.Success {
-		return 1
-	}
-	return 0
 }
 
 // bootstrap is the 95 % percentile interval of the mean of numbers, 4,000 draws, always the same ones.

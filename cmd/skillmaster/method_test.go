@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,25 +13,34 @@ import (
 	"skillmaster/train"
 )
 
-// Runs of one seed share a warm start, are trained to their end and played; the same command then does nothing more and
-// prints the same, and one run taken away is made again.
+// Runs of one seed share a warm start, are trained to their end and played; what each came to is kept, and the same command
+// then does nothing more and prints the same, even when the runs are gone. One result taken away is made again.
 func TestBenchMethod(t *testing.T) {
-	dir := t.TempDir()
+	dir, keep := t.TempDir(), filepath.Join(t.TempDir(), "kept")
 	args := []string{
-		"bench", "method", "--dir", dir, "--preset", "smoke", "--seeds", "1", "--ablations", "joint,no-skills", "--iterations", "1",
+		"bench", "method", "--dir", dir, "--keep", keep, "--preset", "smoke", "--seeds", "1", "--rows", "cloned,full,joint,no-skills", "--iterations", "1",
 		"--set", "train.warm.updates=10", "--set", "train.warm.round=5", "--set", `world.sizes={"train":16,"probe":12,"gate":12,"valid":6,"report":6}`,
 	}
 	out, errs := must(t, 0, args...)
 	if n := strings.Count(errs, "skillmaster train"); n != 4 {
 		t.Errorf("%d runs were trained, want a warm start and three:\n%s", n, errs)
 	}
-	if n := strings.Count(errs, "skillmaster eval"); n != 5 {
-		t.Errorf("%d times the panel was played, want 5:\n%s", n, errs)
+	if n := strings.Count(errs, "skillmaster eval"); n != 6 {
+		t.Errorf("%d times the panel was played, want 6:\n%s", n, errs)
 	}
-	for _, row := range []string{"| cloned | 1 | 6 |", "| full | 1 | 6 |", "| full, tested without skills | 1 | 6 |", "| joint | 1 | 6 |", "| no-skills | 1 | 6 |"} {
-		if !strings.Contains(out, row) {
-			t.Errorf("there is no row %q:\n%s", row, out)
+	with, without, _ := strings.Cut(out, "without skills in the prompts\n")
+	for _, row := range []string{"| cloned | 1 | 6 |", "| full | 1 | 6 |", "| joint | 1 | 6 |", "| no-skills | 1 | 6 |"} {
+		if !strings.Contains(with, row) || !strings.Contains(without, row) {
+			t.Errorf("row %q is not in both tables:\n%s", row, out)
 		}
+	}
+	for _, head := range []string{"### Cost", "### Reviews", "### Run by run"} {
+		if !strings.Contains(out, head) {
+			t.Errorf("there is no %q", head)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "seed-1", "full")); err != nil {
+		t.Fatal(err)
 	}
 	again, errs := must(t, 0, args...)
 	if strings.Contains(errs, "skillmaster ") || again != out {
@@ -40,14 +50,28 @@ func TestBenchMethod(t *testing.T) {
 	if rest(t, table) != rest(t, out) {
 		t.Errorf("the table alone is another:\n%s", table)
 	}
-	must(t, 2, "bench", "method", "--ablations", "everything")
-	must(t, 1, "bench", "method", "--table", "--dir", filepath.Join(dir, "nothing"))
+	if err := os.Remove(filepath.Join(keep, "joint-1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := must(t, 0, args...); strings.Contains(errs, "skillmaster ") {
+		t.Errorf("the run of joint was there, and yet it did %s", errs)
+	}
+	must(t, 1, append(args, "--set", "train.tasks=3")...) // other settings than those kept
+	must(t, 2, "bench", "method", "--rows", "everything")
+	must(t, 2, "bench", "method", "--cells", "everywhere")
+	must(t, 1, "bench", "method", "--table", "--keep", filepath.Join(dir, "nothing"))
+	for _, broken := range []string{"", "{", `{"row":"full","seed":1,"cells":[{"won":"01","steps":[1]}]}`, `{"row":"other","seed":1}`} {
+		if err := os.WriteFile(filepath.Join(keep, "full-1.json"), []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, 1, append(args, "--table")...)
+	}
 }
 
 // rest is a page without its head, which names the command.
 func rest(t *testing.T, page string) string {
 	t.Helper()
-	_, after, ok := strings.Cut(page, "An interval with 0")
+	_, after, ok := strings.Cut(page, "Every run of a seed")
 	if !ok {
 		t.Fatalf("a page without its head:\n%s", page)
 	}
@@ -83,29 +107,26 @@ func TestAblations(t *testing.T) {
 	must(t, 2, "train", "--resume", "--run", t.TempDir(), "--ablation", "joint")
 }
 
-func methodOf(seed uint64, won ...bool) methodRun {
-	x := methodRun{seed: seed}
-	for i, w := range won {
-		x.evaluation.Results = append(x.evaluation.Results, train.Result{Task: string(rune('a' + i)), Success: w})
-	}
-	return x
-}
-
 // Two seeds of four tasks: differences of +50 and 0 points; mean 25, sd 35.36, half 12.706 · 35.36/√2 = 317.65. Tasks:
-// c gains in one seed, d too, so the mean over tasks is 0.25 a seed and its bootstrap lies between 0 and 50 points.
+// the second is lost in one seed, c and d are gained, so the mean over tasks is 0.25 for two seeds and its bootstrap lies
+// between 0 and 50 points.
 func TestDifferencesByHand(t *testing.T) {
-	base := methodRow{runs: []methodRun{methodOf(1, true, false, false, false), methodOf(2, true, true, false, false)}}
-	other := methodRow{runs: []methodRun{methodOf(2, true, true, false, false), methodOf(1, true, false, true, true), methodOf(3, true, true, true, true)}}
+	base := seen{seeds: []uint64{1, 2}, results: []*panelResult{{Won: "1000"}, {Won: "1100"}}}
+	other := seen{seeds: []uint64{2, 1, 3}, results: []*panelResult{{Won: "1100"}, {Won: "1011"}, {Won: "1111"}}}
 	seeds, tasks := differences(other, base)
 	if seeds != "+25.0 [-292.6, +342.6]" || tasks != "[+0.0, +50.0]" {
 		t.Errorf("got %s and %s", seeds, tasks)
 	}
-	if s, _ := differences(methodRow{}, base); s != "–" {
+	if s, _ := differences(seen{}, base); s != "–" {
 		t.Errorf("a row without runs differs by %s", s)
 	}
 	same, none := differences(base, base)
 	if same != "+0.0 [+0.0, +0.0]" || none != "[+0.0, +0.0]" {
 		t.Errorf("a row differs from itself: %s %s", same, none)
+	}
+	elsewhere := seen{seeds: []uint64{1}, results: []*panelResult{{Won: "1111", PanelHash: "another"}}}
+	if s, _ := differences(elsewhere, base); s != "–" {
+		t.Errorf("two panels were compared: %s", s)
 	}
 }
 
