@@ -243,6 +243,23 @@ func FuzzSetRatio(f *testing.F) {
 	})
 }
 
+// FuzzOptions: whatever a goal asks for and whatever was chosen, as many options match as there are at most, nothing matches
+// if nothing is chosen, and one more choice takes none away.
+func FuzzOptions(f *testing.F) {
+	f.Add("color", "blue", "sky blue", "size")
+	f.Add("", "x-large", "large", "")
+	f.Add("size", "10.5", "10", "it's")
+	f.Add("\\'\x00", "İ\xff", strings.Repeat("a1 ", 90), "a1")
+	f.Fuzz(func(t *testing.T, group, want, has, more string) {
+		goal := []GoalOption{{group, want}, {Value: want}}
+		one := []GoalOption{{group, has}}
+		n, both := matchOptions(goal, one), matchOptions(goal, append(one, GoalOption{more, more}))
+		if none := matchOptions(goal, nil); none != 0 || n < 0 || n > both || both > len(goal) {
+			t.Errorf("%d match nothing, %d one choice, %d two", none, n, both)
+		}
+	})
+}
+
 // The word lists of the original.
 func TestColourWords(t *testing.T) {
 	var want struct {
