@@ -81,3 +81,15 @@ func TestLinksOfDocuments(t *testing.T) {
 		}
 	}
 }
+
+// Every package that others may use has an example that runs.
+func TestPackagesHaveExamples(t *testing.T) {
+	for pkg := range plan {
+		if strings.Contains(pkg, "internal") || strings.HasPrefix(pkg, "examples") {
+			continue
+		}
+		if !slices.ContainsFunc(testsOf(t, pkg), func(name string) bool { return strings.HasPrefix(name, "Example") }) {
+			t.Errorf("%s has no example", pkg)
+		}
+	}
+}
