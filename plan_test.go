@@ -35,7 +35,7 @@ var plan = map[string]string{
 	"store":                            "episode skill train",
 	"web":                              "chat episode plot probe report skill store track train",
 	"report":                           "episode plot probe skill store train",
-	"track":                            "report store",
+	"track":                            "policy/remote report store",
 	"mcp":                              "skill store",
 	"fetch":                            "",
 	"env/alfworld":                     "env env/textworld episode skill",

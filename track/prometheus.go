@@ -27,7 +27,8 @@ func WritePrometheus(w io.Writer, runs []*report.History, unreadable []string) e
 	}
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		f := e[name]
-		if _, err := fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n%s", name, escapeHelp.Replace(strings.ToValidUTF8(f.help, "\ufffd")), name, strings.Join(f.samples, "")); err != nil {
+		help := escapeHelp.Replace(strings.ToValidUTF8(f.help, "\ufffd"))
+		if _, err := fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n%s", name, help, name, strings.Join(f.samples, "")); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
+	"skillmaster/policy/remote"
 	"skillmaster/report"
 	"skillmaster/store"
 	"skillmaster/track"
@@ -16,6 +18,7 @@ type exportCmd struct {
 	TensorBoard exportTensorBoardCmd `cmd:"" name:"tensorboard" help:"Metrics as an event file for TensorBoard."`
 	JSONL       exportJSONLCmd       `cmd:"" name:"jsonl" help:"Metrics as JSON lines, for pandas, DuckDB, Weights & Biases and others."`
 	Parquet     exportParquetCmd     `cmd:"" name:"parquet" help:"Trajectories as a Parquet file, for pyarrow, DuckDB, datasets and others."`
+	MLflow      exportMLflowCmd      `cmd:"" name:"mlflow" help:"Metrics and settings to an MLflow tracking server."`
 }
 
 // Help is shown under --help.
@@ -25,7 +28,8 @@ func (exportCmd) Help() string {
 Examples:
   skillmaster export tensorboard --run runs/first --to tb
   skillmaster export jsonl --run runs/first --to first.jsonl
-  skillmaster export parquet --run runs/first --to first.parquet`
+  skillmaster export parquet --run runs/first --to first.parquet
+  skillmaster export mlflow --run runs/first --to http://127.0.0.1:5000`
 }
 
 // runFlag names the run whose records are taken.
@@ -139,4 +143,65 @@ func (c *exportParquetCmd) Execute(ctx context.Context, _, stderr io.Writer) err
 		fmt.Fprintf(stderr, "%s: %d trajectories\n", c.To, rows)
 		return nil
 	})
+}
+
+type exportMLflowCmd struct {
+	runFlag
+	To string `help:"Address of the tracking server, such as http://127.0.0.1:5000." required:"" placeholder:"URL"`
+	mlflowFlags
+}
+
+// mlflowFlags say how a tracking server is used.
+type mlflowFlags struct {
+	Experiment string `help:"Experiment of the run; made if there is none of the name." default:"skillmaster" placeholder:"NAME"`
+	TokenFile  string `help:"File with the server's token, or with the password of the user MLFLOW_TRACKING_USERNAME, if not the environment variables MLFLOW_TRACKING_TOKEN or MLFLOW_TRACKING_PASSWORD hold it." type:"existingfile" placeholder:"FILE"`
+}
+
+// Help is shown under --help.
+func (exportMLflowCmd) Help() string {
+	return `Metrics as metrics, settings as params, the round's number as step. The run is found again by a tag, so that each time only what is
+new is sent. MLflow cannot forget points: rounds that the run took back stay there, and are not sent again when they are done
+again. To send while training: train --mlflow URL.
+
+Examples:
+  skillmaster export mlflow --run runs/first --to http://127.0.0.1:5000
+  MLFLOW_TRACKING_TOKEN=… skillmaster export mlflow --run runs/first --to https://HOST --experiment alfworld`
+}
+
+func (c *exportMLflowCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+	server, err := c.open(c.To, notices(stderr))
+	if err != nil {
+		return usage(err)
+	}
+	h, err := c.history(ctx)
+	if err != nil {
+		return err
+	}
+	sent, err := server.Send(ctx, h)
+	if err != nil {
+		return err
+	}
+	if sent.Outdated {
+		notices(stderr)(outdated)
+	}
+	fmt.Fprintf(stderr, "experiment %s: %d of %d rounds were new\n", c.Experiment, sent.Rounds, len(h.Rounds))
+	return nil
+}
+
+const outdated = "the run took rounds back that MLflow has: it keeps the points of those, and gets only rounds after them"
+
+// open makes a client of a tracking server. Secrets come from where MLflow's own clients look for them, or from a file.
+func (f mlflowFlags) open(url string, notice func(text string)) (*track.MLflow, error) {
+	o := track.MLflowOptions{URL: url, Experiment: f.Experiment, User: os.Getenv("MLFLOW_TRACKING_USERNAME"), Notice: notice}
+	variable := "MLFLOW_TRACKING_TOKEN"
+	if o.User != "" {
+		variable = "MLFLOW_TRACKING_PASSWORD"
+	}
+	switch {
+	case f.TokenFile != "":
+		o.Key = remote.FileKey(f.TokenFile)
+	case o.User != "" || os.Getenv(variable) != "":
+		o.Key = remote.EnvKey(variable)
+	}
+	return track.NewMLflow(o)
 }

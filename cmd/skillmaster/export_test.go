@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +76,43 @@ func TestExportParquet(t *testing.T) {
 	rows, err := parquet.ReadFile[track.Row](file)
 	if err != nil || len(rows) != 20 || rows[0].Run != "first" {
 		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// The token comes from the environment or a file, goes to the server, and is in no message, even if the server quotes it.
+func TestExportMLflowShowsNoToken(t *testing.T) {
+	const token = "s3cret-token"
+	var shown string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = r.Header.Get("Authorization")
+		http.Error(w, "I do not know "+shown, http.StatusForbidden)
+	}))
+	defer server.Close()
+	dir, file := madeUp(t), filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	export := []string{"export", "mlflow", "--run", dir, "--to", server.URL}
+	for name, args := range map[string][]string{"file": append(export, "--token-file", file), "environment": export} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("MLFLOW_TRACKING_USERNAME", "")
+			t.Setenv("MLFLOW_TRACKING_TOKEN", map[string]string{"environment": token}[name])
+			out, errs := must(t, 1, args...)
+			if shown != "Bearer "+token || strings.Contains(out+errs, token) || !strings.Contains(errs, "403") {
+				t.Errorf("%q was shown; it says %s%s", shown, out, errs)
+			}
+		})
+	}
+}
+
+// An address that cannot be is found before a run directory is made.
+func TestTrainRefusesAddress(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, errs := must(t, 2, "train", "--run", dir, "--preset", "smoke", "--mlflow", "ftp://host"); !strings.Contains(errs, "--mlflow") {
+		t.Errorf("it says %s", errs)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the run directory: %v", err)
 	}
 }
 

@@ -76,27 +76,31 @@ func (c *trainCmd) Execute(ctx context.Context, command []string, stdout, stderr
 	if c.Run == "" {
 		c.Run = filepath.Join("runs", cfg.World.short()+"-"+time.Now().Format("20060102-150405"))
 	}
+	tools, err := c.tools(c.Run, notices(stderr))
+	if err != nil {
+		return usage(err)
+	}
 	run, cfg, w, err := c.open(ctx, cfg, command, stderr)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
 	started := time.Now()
-	if err := c.train(ctx, run, cfg, w, stderr); err != nil {
+	if err := c.train(ctx, run, cfg, w, tools, stderr); err != nil {
 		return c.stopped(ctx, cfg, err)
 	}
 	return summarise(ctx, run, time.Since(started), stdout)
 }
 
-// train opens the policy and trains it to the end.
-func (c *trainCmd) train(ctx context.Context, run *store.Run, cfg runConfig, w world, stderr io.Writer) error {
+// train opens the policy and trains it to the end, and keeps tools up to date.
+func (c *trainCmd) train(ctx context.Context, run *store.Run, cfg runConfig, w world, tools []tool, stderr io.Writer) error {
 	engine, err := openEngine(ctx, run, cfg, w, c.Workers, notices(stderr))
 	if err != nil {
 		return err
 	}
 	t, from, err := c.trainer(ctx, run, cfg, w, engine, stderr)
 	if err == nil {
-		err = tracked(ctx, c.tools(c.Run), run, t, notices(stderr), func() error { return c.trainAndShow(ctx, t, from, stderr) })
+		err = tracked(ctx, tools, run, t, notices(stderr), func() error { return c.trainAndShow(ctx, t, from, stderr) })
 	}
 	return errors.Join(err, engine.close())
 }

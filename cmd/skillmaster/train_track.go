@@ -16,18 +16,41 @@ import (
 // trackFlags name the tools that are kept up to date while a run trains.
 type trackFlags struct {
 	TensorBoard string `name:"tensorboard" help:"Keep an event file up to date in this log folder of TensorBoard. The run has a folder of its own in it." placeholder:"DIR"`
+	MLflow      string `name:"mlflow" help:"Keep the run up to date on this MLflow tracking server." placeholder:"URL"`
+
+	mlflowFlags `prefix:"mlflow-" embed:""`
 }
 
 // tools are those that were asked for.
-func (f trackFlags) tools(run string) []tool {
+func (f trackFlags) tools(run string, notice func(text string)) ([]tool, error) {
 	var out []tool
 	if f.TensorBoard != "" {
-		out = append(out, newTool("tensorboard", fmt.Sprintf("skillmaster export tensorboard --run %s --to %s", run, f.TensorBoard), func(_ context.Context, h *report.History) error {
+		later := fmt.Sprintf("skillmaster export tensorboard --run %s --to %s", run, f.TensorBoard)
+		out = append(out, newTool("tensorboard", later, func(_ context.Context, h *report.History) error {
 			_, err := track.TensorBoard(filepath.Join(f.TensorBoard, h.Name), h)
 			return err
 		}))
 	}
-	return out
+	if f.MLflow != "" {
+		server, err := f.open(f.MLflow, notice)
+		if err != nil {
+			return nil, fmt.Errorf("--mlflow: %w", err)
+		}
+		later := fmt.Sprintf("skillmaster export mlflow --run %s --to %s --experiment %s", run, f.MLflow, f.Experiment)
+		if f.TokenFile != "" {
+			later += " --token-file " + f.TokenFile
+		}
+		told := false
+		out = append(out, newTool("mlflow", later, func(ctx context.Context, h *report.History) error {
+			sent, err := server.Send(ctx, h)
+			if sent.Outdated && !told {
+				told = true
+				notice(outdated)
+			}
+			return err
+		}))
+	}
+	return out, nil
 }
 
 // tool is something that is kept up to date.
@@ -67,7 +90,7 @@ func tracked(ctx context.Context, tools []tool, run *store.Run, t *train.Trainer
 	}
 	for _, tool := range tools {
 		if err := tool.write(ctx, h); err != nil {
-			return fmt.Errorf("--%s: %w", tool.name, err)
+			return fmt.Errorf("--%s: %w (nothing was trained yet; go on with skillmaster train --run %s --resume)", tool.name, err, run.Dir())
 		}
 	}
 	var writing sync.WaitGroup
