@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -134,8 +135,9 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 		Choices []struct {
 			Finish  string `json:"finish_reason"`
 			Message struct {
-				Content *string `json:"content"`
-				Refusal string  `json:"refusal"`
+				Content *string    `json:"content"`
+				Calls   []toolCall `json:"tool_calls"`
+				Refusal string     `json:"refusal"`
 			} `json:"message"`
 		} `json:"choices"`
 		Usage counted `json:"usage"`
@@ -157,6 +159,10 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 		stop = policy.Stopped
 	case c.Finish == "length":
 		stop = policy.Length
+	case c.Finish == "tool_calls" && len(c.Message.Calls) > 0:
+		stop = policy.Stopped
+		whole := withCalls(c.Message.Content, c.Message.Calls)
+		c.Message.Content = &whole
 	case c.Message.Refusal != "":
 		return fail(remote.Final(fmt.Errorf("the server refuses: %s", remote.Printable(c.Message.Refusal))))
 	case c.Finish == "content_filter":
@@ -187,6 +193,29 @@ func (p *Policy) read(reply []byte, asked policy.Request) (text string, stop pol
 			remote.Printable(text), len(asked.Allowed)))
 	}
 	return text, stop, spent, nil
+}
+
+// toolCall is a call that a server has taken out of the text, without having been told of tools: those of many models are
+// known by their tags alone.
+type toolCall struct {
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON
+	} `json:"function"`
+}
+
+// withCalls puts the calls of a reply back after its text, as models write them that were told how in the prompt.
+// Arguments are as the model wrote them, whole or not; where they stood in the text is not known.
+func withCalls(text *string, calls []toolCall) string {
+	var b strings.Builder
+	if text != nil {
+		b.WriteString(*text)
+	}
+	for _, c := range calls {
+		name, _ := json.Marshal(c.Function.Name) // a text can be written
+		fmt.Fprintf(&b, `<tool_call>{"name":%s,"arguments":%s}</tool_call>`, name, c.Function.Arguments)
+	}
+	return b.String()
 }
 
 // full says whether a refusal means that the conversation is too long.

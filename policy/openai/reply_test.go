@@ -222,3 +222,26 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// A server that takes calls out of the text, unasked, gives them back to whoever was told to write them.
+func TestCallsAreGivenBack(t *testing.T) {
+	for name, c := range map[string]struct{ message, want string }{
+		"a call alone":     {`{"content":null,"tool_calls":[{"type":"function","function":{"name":"keep_skill","arguments":"{\"reason\":\"é\"}"}}]}`, `<tool_call>{"name":"keep_skill","arguments":{"reason":"é"}}</tool_call>`},
+		"after text":       {`{"content":"So: ","tool_calls":[{"function":{"name":"a\"b","arguments":"{}"}}]}`, `So: <tool_call>{"name":"a\"b","arguments":{}}</tool_call>`},
+		"two":              {`{"content":"","tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"b","arguments":"[1"}}]}`, `<tool_call>{"name":"a","arguments":{}}</tool_call><tool_call>{"name":"b","arguments":[1}</tool_call>`},
+		"no call is meant": {`{"content":"look","tool_calls":null}`, "look"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			finish := "tool_calls"
+			if name == "no call is meant" {
+				finish = "stop"
+			}
+			url := serveHTTP(t, status(http.StatusOK, `{"model":"tiny","choices":[{"finish_reason":"`+finish+`","message":`+c.message+`}]}`))
+			p := client(t, Options{URL: url, Dialect: Generic, Model: "tiny"}).Policy(0)
+			got, err := p.Complete(t.Context(), policy.Request{Messages: []chat.Message{{Role: chat.User, Text: "go"}}, Sampling: policy.Sampling{Temperature: 1, MaxTokens: 9}})
+			if err != nil || got.Text != c.want || got.Stop != policy.Stopped {
+				t.Errorf("got %+v, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+}
