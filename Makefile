@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python
 
 check: format vet lint test
 
@@ -115,7 +115,7 @@ model-python:
 	SKILLMASTER_PYTHON=$(PYTHON) go test -count=1 -run 'PretrainedRun|OwnModel' -v ./cmd/skillmaster
 
 # Against software that is not ours, installed under bin/python/. docs/integration.md records what came of it.
-integration: openenv-python tinker-python
+integration: openenv-python tinker-python skyrl-python transformers-python
 
 # Stock OpenEnv clients play our worlds, and we play the stock example on the stock server.
 openenv-python: build
@@ -130,3 +130,11 @@ arm64:
 # The stock Tinker SDK trains on our server.
 tinker-python: build
 	policy/tinker/testdata/python/integration.sh bin/skillmaster bin/python
+
+# SkyRL trains for us, with JAX on the processor. PYTHON312 is a Python 3.12, the only one it takes (6 GB under bin/python).
+skyrl-python: build
+	policy/tinker/testdata/python/skyrl.sh bin/skillmaster bin/python
+
+# transformers serve plays for us (5 GB under bin/python).
+transformers-python: build
+	policy/openai/testdata/python/transformers.sh bin/skillmaster bin/python

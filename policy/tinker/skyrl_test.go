@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 )
 
 // A SkyRL server with the JAX backend and our engine have the same log-probabilities and take the same optimiser step, from
-// the same model and the same adapter: the server's first one, which our engine reads. The server is one that
+// the same model and the same adapter: the server's first one, which our engine reads. Named by a dialect that adds up, the
+// server is refused. The server is one that
 // testdata/python/skyrl.sh starts; elsewhere this is not run.
 func TestSkyRL(t *testing.T) {
 	url, dir, kept := os.Getenv("SKILLMASTER_SKYRL_URL"), os.Getenv("SKILLMASTER_SKYRL_MODEL"), os.Getenv("SKILLMASTER_SKYRL_KEPT")
@@ -25,6 +27,12 @@ func TestSkyRL(t *testing.T) {
 	}
 	c := client(t, Options{URL: url, Dialect: SkyRLJAX, Notice: func(text string) { t.Log(text) }, Limits: Limits{Patience: 6 * time.Minute}})
 	o := LearnerOptions{Base: dir, Rank: 8, Seed: 1, Context: 256}
+	wrong := client(t, Options{URL: url, Dialect: Hosted, Limits: Limits{Patience: 6 * time.Minute}})
+	if err := wrong.Check(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the other way than a sum") {
+		t.Errorf("a dialect that is not the server's: %v", err)
+	} else {
+		t.Logf("refused: %v", err)
+	}
 	there, err := c.NewLearner(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
