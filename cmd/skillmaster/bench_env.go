@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"skillmaster/env"
 	"skillmaster/env/textworld"
+	"skillmaster/env/webshop"
 	"skillmaster/episode"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +24,7 @@ import (
 type benchEnvCmd struct {
 	Env      string `help:"World: household or shop (generated), alfworld or webshop (the real ones under --data), textworld (any game files)." default:"household" enum:"household,shop,alfworld,webshop,textworld"`
 	Data     string `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
+	Full     bool   `help:"webshop: the catalogue of 1.18 million products."`
 	Split    string `help:"Split to play. Default: valid_unseen of the real games, report elsewhere." placeholder:"NAME"`
 	Episodes int    `help:"Episodes open at once, of the split's tasks in turn." default:"10000"`
 	Rounds   int    `help:"Rounds; what is printed are medians over them." default:"5"`
@@ -31,37 +36,48 @@ type benchEnvCmd struct {
 func (benchEnvCmd) Help() string {
 	return `Each round reads the split anew, opens the episodes all at once and plays each with random admissible actions to its end,
 first with one worker on one core, which the garbage collector has to share, then with all. Prints JSON, medians over the
-rounds. Times are those of one worker. Memory is what the heap holds: the games, the open episodes, and what the
-last step of each returned.
+rounds. Times are those of one worker, but for ready_ms. Memory is what the heap holds: the games, the open episodes, and
+what the last step of each returned. Steps are timed one by one in a thousand episodes more.
 
 Examples:
   skillmaster bench env
-  skillmaster bench env --env alfworld --data ../shared/data --rounds 9`
+  skillmaster bench env --env alfworld --data ../shared/data --rounds 9
+  skillmaster bench env --env webshop --data ../shared/data --full --rounds 1`
 }
 
 // envBench is what was measured.
 type envBench struct {
-	Machine     machine  `json:"machine"`
-	Env         string   `json:"env"`
-	Split       string   `json:"split"`
-	Tasks       int      `json:"tasks"`
-	Episodes    int      `json:"episodes_open_at_once"`
-	Rounds      int      `json:"rounds"`
-	Steps       int64    `json:"steps_a_round"`
-	Successes   int64    `json:"successes_a_round"` // by luck
-	One         envSpeed `json:"one_worker"`
-	All         envSpeed `json:"all_workers"`
-	Scaling     float64  `json:"steps_all_over_one"` // of the same round
-	Load        float64  `json:"load_us_per_task"`   // reading the split and compiling its games, or settling what they are
-	First       float64  `json:"first_open_us"`      // of each task
-	Reset       float64  `json:"reset_us"`           // opening it again
-	Held        float64  `json:"bytes_per_open_episode"`
-	Heap        float64  `json:"heap_mb_all_open"`
-	Played      float64  `json:"heap_mb_all_played"`
-	Allocs      float64  `json:"allocations_per_step"`
-	Bytes       float64  `json:"allocated_bytes_per_step"`
-	Fork        *float64 `json:"fork_us,omitempty"` // nil: its episodes cannot be copied
-	ForkedBytes *float64 `json:"fork_bytes,omitempty"`
+	Machine     machine   `json:"machine"`
+	Env         string    `json:"env"`
+	Split       string    `json:"split"`
+	Tasks       int       `json:"tasks"`
+	Episodes    int       `json:"episodes_open_at_once"`
+	Rounds      int       `json:"rounds"`
+	Steps       int64     `json:"steps_a_round"`
+	Successes   int64     `json:"successes_a_round"` // by luck
+	One         envSpeed  `json:"one_worker"`
+	All         envSpeed  `json:"all_workers"`
+	Scaling     float64   `json:"steps_all_over_one"` // of the same round
+	Ready       float64   `json:"ready_ms"`           // reading the split with all cores
+	Load        float64   `json:"load_us_per_task"`   // reading the split and compiling its games, or settling what they are
+	First       float64   `json:"first_open_us"`      // of each task
+	Reset       float64   `json:"reset_us"`           // opening it again
+	Held        float64   `json:"bytes_per_open_episode"`
+	Heap        float64   `json:"heap_mb_all_open"`
+	Played      float64   `json:"heap_mb_all_played"`
+	Allocs      float64   `json:"allocations_per_step"`
+	Bytes       float64   `json:"allocated_bytes_per_step"`
+	Kinds       []envKind `json:"kinds_of_steps"`
+	Fork        *float64  `json:"fork_us,omitempty"` // nil: its episodes cannot be copied
+	ForkedBytes *float64  `json:"fork_bytes,omitempty"`
+}
+
+// envKind is what steps of a kind take, by the first word of their actions.
+type envKind struct {
+	Name   string  `json:"name"`
+	Steps  int     `json:"steps"`
+	Median float64 `json:"median_us"`
+	Most   float64 `json:"us_of_99_in_100"`
 }
 
 // envSpeed is how fast some workers were.
@@ -74,6 +90,9 @@ type envSpeed struct {
 func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.Rounds < 1 || c.Episodes < 1 {
 		return usage(errors.New("--rounds and --episodes must be positive"))
+	}
+	if c.Full && c.Env != realShop {
+		return usage(fmt.Errorf("--full is for --env %s", realShop))
 	}
 	if c.Workers <= 0 {
 		c.Workers = runtime.NumCPU()
@@ -97,8 +116,10 @@ func (c *benchEnvCmd) Execute(ctx context.Context, stdout, stderr io.Writer) err
 // envRound is one measurement of everything.
 type envRound struct {
 	tasks       int
+	ready       float64 // seconds
 	load, first float64 // seconds of one task
 	one, all    envPlay
+	kinds       map[string][]float64 // seconds of each step
 }
 
 // envPlay is what some workers did. Times are seconds of all episodes, memory is bytes.
@@ -110,21 +131,24 @@ type envPlay struct {
 	forks                            bool
 }
 
-func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) error {
-	runtime.GOMAXPROCS(1)
-	runtime.GC()
-	began := time.Now()
-	suite, err := openSuite(ctx, gamesOf(c.Env), c.Data, stderr)
+func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) (err error) {
+	runtime.GOMAXPROCS(c.Workers)
+	suite, tasks, took, err := c.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	tasks, err := suite.Tasks(c.Split)
-	if err != nil {
-		return usage(err)
+	r.ready = took
+	if err := closeSuite(suite); err != nil {
+		return err
 	}
+	runtime.GOMAXPROCS(1)
+	if suite, tasks, took, err = c.open(ctx, stderr); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSuite(suite)) }()
 	r.tasks = len(tasks)
-	r.load = time.Since(began).Seconds() / float64(r.tasks)
-	began = time.Now()
+	r.load = took / float64(r.tasks)
+	began := time.Now()
 	for _, t := range tasks {
 		e, _, err := suite.Open(ctx, t, episode.Seed(c.Seed))
 		if err == nil {
@@ -138,14 +162,69 @@ func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) 
 	if r.one, err = c.play(ctx, suite, tasks, 1); err != nil {
 		return err
 	}
+	if r.kinds, err = c.timeKinds(ctx, suite, tasks); err != nil {
+		return err
+	}
 	r.all, err = c.play(ctx, suite, tasks, c.Workers)
 	return err
+}
+
+// open opens the world and lists the split, and tells the seconds that it took.
+func (c *benchEnvCmd) open(ctx context.Context, stderr io.Writer) (playable, []episode.Task, float64, error) {
+	w := gamesOf(c.Env)
+	w.Full = c.Full
+	runtime.GC()
+	began := time.Now()
+	suite, err := openSuite(ctx, w, c.Data, stderr)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	tasks, err := suite.Tasks(c.Split)
+	if err != nil {
+		return nil, nil, 0, usage(err)
+	}
+	return suite, tasks, time.Since(began).Seconds(), nil
+}
+
+// closeSuite lets go of the files of a world that has some open.
+func closeSuite(suite playable) error {
+	if s, ok := suite.(*webshop.Suite); ok {
+		return s.Shop().Close()
+	}
+	return nil
+}
+
+// timedEpisodes are played to time their steps one by one.
+const timedEpisodes = 1000
+
+// timeKinds plays episodes, one after another, and notes what each step takes.
+func (c *benchEnvCmd) timeKinds(ctx context.Context, suite env.Suite, tasks []episode.Task) (map[string][]float64, error) {
+	kinds := map[string][]float64{}
+	horizon := suite.Guide().Horizon
+	for i := range timedEpisodes {
+		e, obs, err := suite.Open(ctx, tasks[i%len(tasks)], episode.Seed(c.Seed))
+		if err != nil {
+			return nil, err
+		}
+		r := running{env: e, obs: obs}
+		r.timed = func(a episode.Action, took time.Duration) {
+			name, _, _ := strings.Cut(string(a), " ")
+			name, _, _ = strings.Cut(name, "[")
+			kinds[name] = append(kinds[name], took.Seconds())
+		}
+		_, _, err = wander(ctx, &r, horizon, episode.Seed(c.Seed).Derive("timed", uint64(i)))
+		if err := errors.Join(err, e.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return kinds, nil
 }
 
 // running is an open episode.
 type running struct {
 	env, fork env.Env
 	obs       episode.Observation
+	timed     func(a episode.Action, took time.Duration) // hears of each step; nil: nobody does
 }
 
 // play opens the episodes, plays them and copies them, with so many workers on as many cores.
@@ -218,6 +297,17 @@ func (c *benchEnvCmd) summarise(b *envBench, rounds []envRound) {
 	b.One = speed(1, func(r *envRound) *envPlay { return &r.one })
 	b.All = speed(c.Workers, func(r *envRound) *envPlay { return &r.all })
 	b.Scaling = median(func(r *envRound) float64 { return r.one.playing / r.all.playing })
+	b.Ready = 1e3 * median(func(r *envRound) float64 { return r.ready })
+	for _, name := range slices.Sorted(maps.Keys(rounds[0].kinds)) {
+		at := func(percent int) float64 {
+			return 1e6 * median(func(r *envRound) float64 {
+				took := r.kinds[name]
+				slices.Sort(took)
+				return took[(len(took)-1)*percent/100]
+			})
+		}
+		b.Kinds = append(b.Kinds, envKind{Name: name, Steps: len(rounds[0].kinds[name]), Median: at(50), Most: at(99)})
+	}
 	b.Load = 1e6 * median(func(r *envRound) float64 { return r.load })
 	b.First = 1e6 * median(func(r *envRound) float64 { return r.first })
 	b.Reset = 1e6 * median(func(r *envRound) float64 { return r.one.opening / n })
@@ -271,9 +361,17 @@ func wander(ctx context.Context, r *running, horizon int, s episode.Seed) (steps
 		if len(r.obs.Admissible) == 0 {
 			return steps, false, errors.New("the world lists no admissible action")
 		}
-		result, err := r.env.Step(ctx, r.obs.Admissible[rng.IntN(len(r.obs.Admissible))])
+		a := r.obs.Admissible[rng.IntN(len(r.obs.Admissible))]
+		var began time.Time
+		if r.timed != nil {
+			began = time.Now()
+		}
+		result, err := r.env.Step(ctx, a)
 		if err != nil {
 			return steps, false, err
+		}
+		if r.timed != nil {
+			r.timed(a, time.Since(began))
 		}
 		steps++
 		r.obs = result.Observation

@@ -29,12 +29,16 @@ func fullEntries() int {
 
 // BenchmarkFullCatalogue measures a catalogue of the size of the original's full one: reading its files into a cache,
 // starting from the cache, searches, clicks, open visits and memory. Its products are generated a thousand at a time and get
-// descriptions of the words of a hundred others, so that texts are about as long as the real ones; a few entries have ids
-// that were there before. Use -benchtime 1x.
+// descriptions of the words of a hundred others, so that texts are about as long as the real ones; the last six entries have
+// ids that were there before. Use -benchtime 1x. Where SKILLMASTER_FULL names a folder, files and cache are kept there, and
+// those that are there are used.
 func BenchmarkFullCatalogue(b *testing.B) {
-	dir := b.TempDir()
+	dir := os.Getenv("SKILLMASTER_FULL")
+	if dir == "" {
+		dir = b.TempDir()
+	}
 	size := writeFull(b, dir)
-	o := LoadOptions{Cache: filepath.Join(b.TempDir(), "full")}
+	o := LoadOptions{Cache: filepath.Join(dir, "cache")}
 	b.Run("make", func(b *testing.B) {
 		for b.Loop() {
 			c, loaded, err := OpenCatalogue(b.Context(), dir, Full, o)
@@ -172,12 +176,19 @@ func status(b *testing.B, name string) int {
 func writeFull(b *testing.B, dir string) int64 {
 	b.Helper()
 	names := FileNames(Full)
+	if info, err := os.Stat(filepath.Join(dir, names[0])); err == nil {
+		return info.Size()
+	}
 	products, attributes := createList(b, filepath.Join(dir, names[0]), "[", "]"), createList(b, filepath.Join(dir, names[1]), "{", "}")
-	seen := map[string]bool{}
+	const repeated = 6 // as in the original's
 	for n := 0; n < fullEntries(); n += defaultProducts {
 		part := generate(GenerateOptions{Seed: episode.Seed(n), Products: min(defaultProducts, fullEntries()-n)})
 		for i := range part {
 			p := &part[i]
+			first := n+i < fullEntries()-repeated
+			if p.ASIN = fullASIN(n + i); !first {
+				p.ASIN = fullASIN(n + i - fullEntries()/2)
+			}
 			for j := 1; len(p.Description) < 900; j++ {
 				p.Description += " " + strings.Join(part[(i+37*j)%len(part)].Bullets, ". ")
 			}
@@ -185,14 +196,18 @@ func writeFull(b *testing.B, dir string) int64 {
 				ASIN: p.ASIN, Name: p.Title, Description: p.Description, Bullets: p.Bullets, Pricing: pricing(p.Price), Options: p.Options,
 				Category: p.Category, Query: p.Query, Path: p.Path, Images: []string{},
 			})
-			if !seen[p.ASIN] {
-				seen[p.ASIN] = true
+			if first {
 				attributes.put(b, p.ASIN, attributesOut{p.Attributes, p.Instruction, p.InstructionAttributes})
 			}
 		}
 	}
 	attributes.close(b)
 	return products.close(b)
+}
+
+// fullASIN is the n-th ASIN.
+func fullASIN(n int) string {
+	return fmt.Sprintf("B0%08s", strings.ToUpper(strconv.FormatInt(int64(n)*1_000_003, 36)))
 }
 
 // fileList is a list that is written to a file.
