@@ -1,13 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The settings under examples are such as train takes, for the world and over the preset that their README names.
+// The settings under examples are such as train takes, for the world and over the preset that their README names; a key
+// that train does not know would be told.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.json")
 	if err != nil || len(files) < 5 {
@@ -22,22 +24,33 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		c := trainCmd{Env: realGames, Preset: "distant", Config: file, Set: []string{"model.pretrained=" + model}}
-		if strings.Contains(file, "webshop") {
-			c.Env = realShop
-		}
+		args := []string{"train", "--print-config", "--env", realGames, "--preset", "distant", "--set", "model.pretrained=" + model}
 		if strings.Contains(file, "gradient-free") {
-			c.Preset, c.Set = "server", nil
+			args = []string{"train", "--print-config", "--env", realGames, "--preset", "server"}
 		}
-		cfg, err := c.config()
-		switch {
-		case err != nil:
-			t.Errorf("%s: %v", file, err)
-		case cfg.Tinker.URL == "" && cfg.Server.URL == "":
-			t.Errorf("%s: no server is named", file)
+		if strings.Contains(file, "webshop") {
+			args[3] = realShop
+		}
+		out, _ := must(t, 0, append(args, "--config", file)...)
+		var cfg runConfig
+		if err := json.Unmarshal([]byte(out), &cfg); err != nil || cfg.Tinker.URL == "" && cfg.Server.URL == "" {
+			t.Errorf("%s: no server is named, %v", file, err)
 		}
 		if !strings.Contains(string(readme), filepath.Base(file)) {
 			t.Errorf("the README does not speak of %s", file)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := filepath.Join(model, "wrong.json")
+		for at, with := range map[string]string{"{": `{"tranquil":1,`, `"train": {`: `"train": {"tranquil":1,`} {
+			if err := os.WriteFile(wrong, []byte(strings.Replace(string(text), at, with, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, errs := must(t, 2, append(args, "--config", wrong)...); !strings.Contains(errs, "tranquil") {
+				t.Errorf("%s: a key that nobody knows: %s", file, errs)
+			}
 		}
 	}
 }
