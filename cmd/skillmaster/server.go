@@ -9,7 +9,6 @@ import (
 
 	"skillmaster/policy"
 	"skillmaster/policy/openai"
-	"skillmaster/policy/remote"
 	"skillmaster/skill"
 )
 
@@ -17,27 +16,35 @@ import (
 type serverConfig struct {
 	URL     string `json:"url"` // empty: none
 	Model   string `json:"model"`
-	Dialect string `json:"dialect"` // what kind of server it is
-	Key     string `json:"key"`     // name of the environment variable that holds its key; empty: it wants none
+	Dialect string `json:"dialect"`  // what kind of server it is
+	Key     string `json:"key"`      // name of the environment variable that holds its key; empty: it wants none
+	KeyFile string `json:"key_file"` // file that holds it, in its place
+	// Budget is the most that one start of the program spends there.
+	Budget openai.Budget `json:"budget"`
 }
 
 func (c serverConfig) validate(name string) error {
 	switch {
-	case c.URL == "" && c.Model == "" && c.Key == "":
+	case c == (serverConfig{Dialect: c.Dialect}):
 		return nil
 	case c.URL == "" || c.Model == "":
 		return fmt.Errorf("%s needs %s.url and %s.model", name, name, name)
 	case !slices.Contains(openai.Dialects(), c.Dialect):
 		return fmt.Errorf("%s.dialect is %q: it is one of %s", name, c.Dialect, strings.Join(openai.Dialects(), ", "))
+	case c.Key != "" && c.KeyFile != "":
+		return fmt.Errorf("%s.key and %s.key_file: give one of them", name, name)
+	}
+	if err := c.Budget.Validate(); err != nil {
+		return fmt.Errorf("%s.budget: %w", name, err)
 	}
 	return nil
 }
 
 // client returns a client of the server.
 func (c serverConfig) client(parallel int, notice func(text string)) (*openai.Client, error) {
-	o := openai.Options{URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Limits: openai.Limits{Parallel: parallel}, Notice: notice}
-	if c.Key != "" {
-		o.Key = remote.EnvKey(c.Key)
+	o := openai.Options{
+		URL: c.URL, Model: c.Model, Dialect: openai.Dialect(c.Dialect), Key: secret(c.Key, c.KeyFile), Budget: c.Budget,
+		Limits: openai.Limits{Parallel: parallel}, Notice: notice,
 	}
 	client, err := openai.New(o)
 	if err != nil {

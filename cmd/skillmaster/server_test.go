@@ -94,6 +94,41 @@ func TestServedPolicy(t *testing.T) {
 	must(t, 1, "train", "--run", dir+"2", "--preset", "server", "--set", "server.url=http://127.0.0.1:1", "--set", "server.model=m", "--set", smallWorld)
 }
 
+// A run ends where its budget does, with the key of a file that is shown nowhere.
+func TestServerBudget(t *testing.T) {
+	asked, keyed := atomic.Int64{}, atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.Header.Get("Authorization") == "Bearer "+canary {
+			keyed.Add(1)
+		}
+		fmt.Fprint(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"content":"<action>look</action>"}}],"usage":{"prompt_tokens":900,"completion_tokens":100}}`)
+	}))
+	t.Cleanup(s.Close)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(canary+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"train", "--run", dir, "--preset", "server", "--set", "server.url=" + s.URL, "--set", "server.model=m", "--set", smallWorld, "--set", "server.key_file=" + key}
+	out, errs := must(t, 1, append(args, "--set", "server.budget.money=0.5", "--set", "server.budget.prompt_price=10", "--set", "server.budget.reply_price=10")...)
+	// A request costs 0.01, and what it may cost at most is set aside before it is sent.
+	if n := asked.Load(); n < 2 || n > 50 || keyed.Load() != n || !strings.Contains(errs, "the budget is spent") {
+		t.Errorf("%d requests, %d of them with the key:\n%s", n, keyed.Load(), errs)
+	}
+	noCanary(t, dir, out, errs)
+	for what, set := range map[string]string{
+		"names no price": "server.budget.money=1", "at least 0": "server.budget.tokens=-1", "give one of them": "server.key=K",
+	} {
+		if _, errs := must(t, 2, append(args, "--set", set)...); !strings.Contains(errs, what) {
+			t.Errorf("%s: %s", set, errs)
+		}
+	}
+	if _, errs := must(t, 2, "train", "--run", dir+"2", "--set", "teacher.budget.tokens=9"); !strings.Contains(errs, "teacher.url") {
+		t.Errorf("a budget without a server: %s", errs)
+	}
+}
+
 // A teacher is shown failures and proposes skills, which become part of the bank at once, each under an id of its own;
 // what it proposed twice does not.
 func TestTeacher(t *testing.T) {

@@ -9,13 +9,14 @@ import (
 
 // Budget is the most that a client may spend. The zero Budget has no limit.
 type Budget struct {
-	Tokens int64   // of prompts and replies together; 0: no limit
-	Money  float64 // in the currency of the prices; 0: no limit
-	Prompt float64 // price of a million ids of prompts
-	Reply  float64 // price of a million ids of replies
+	Tokens int64   `json:"tokens"`       // of prompts and replies together; 0: no limit
+	Money  float64 `json:"money"`        // in the currency of the prices; 0: no limit
+	Prompt float64 `json:"prompt_price"` // of a million ids of prompts
+	Reply  float64 `json:"reply_price"`  // of a million ids of replies
 }
 
-func (b Budget) validate() error {
+// Validate reports limits and prices that cannot be.
+func (b Budget) Validate() error {
 	for _, v := range []float64{b.Money, b.Prompt, b.Reply, float64(b.Tokens)} {
 		if !(v >= 0) || math.IsInf(v, 0) {
 			return fmt.Errorf("the budget holds %v: limits and prices are at least 0", v)

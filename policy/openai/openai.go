@@ -87,7 +87,7 @@ func New(o Options) (*Client, error) {
 	if o.Model == "" {
 		return nil, errors.New("no model is named: give the name the server lists under /v1/models")
 	}
-	if err := o.Budget.validate(); err != nil {
+	if err := o.Budget.Validate(); err != nil {
 		return nil, err
 	}
 	o.Limits = o.Limits.complete()
