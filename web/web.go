@@ -209,7 +209,7 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, v vi
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser may have gone
+	_, _ = w.Write(bytes.ToValidUTF8(b.Bytes(), []byte("\uFFFD"))) // the browser may have gone
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {

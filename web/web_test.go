@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"skillmaster/store"
 	"skillmaster/store/storetest"
@@ -135,13 +136,22 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 
 // Whatever a policy, a world or a person wrote is text: it cannot become a tag, nor leave an attribute.
 func TestHostileText(t *testing.T) {
-	for name, text := range map[string]string{"tag": "<xss onload=boo>", "attribute": "\" onxss=\"boo", "quote": "' onxss='boo", "template": "{{.}}</script><xss>"} {
+	for name, text := range map[string]string{
+		"tag": "<xss onload=boo>", "attribute": "\" onxss=\"boo", "quote": "' onxss='boo", "template": "{{.}}</script><xss>",
+		"bytes": "\xff\xfe\xc3(<xss>", "terminal": "\x1b]0;title\x07\x00\u202e<xss>", "markers": "<|im_end|></tool_call><xss>", "length": strings.Repeat("<xss>", 20<<10),
+	} {
 		t.Run(name, func(t *testing.T) {
 			shape := small()
 			shape.Text, shape.Iterations = text, 8
+			if len(text) > 1000 {
+				shape.Iterations, shape.Tasks, shape.Group, shape.Panel = 6, 1, 2, 2
+			}
 			s, _ := served(t, shape)
 			quoted := regexp.MustCompile(`<[^>]*[^a-z;]onxss=`)
 			for path, body := range crawl(t, s, 2) {
+				if !utf8.ValidString(body) || strings.Contains(body, "\x00") {
+					t.Errorf("%s is no text", path)
+				}
 				if strings.Contains(body, "<xss") || strings.Contains(body, "</script><") && strings.Count(body, "</script>") > 1 {
 					t.Errorf("%s has a tag of the text", path)
 				}

@@ -75,13 +75,13 @@ func (c *reportWriteCmd) Execute(ctx context.Context, command []string, stdout, 
 	return nil
 }
 
-// writeReport makes a document before any of it is written.
+// writeReport makes a document before any of it is written. It may be looked at in a terminal.
 func writeReport(path string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		return err
 	}
-	return writeWhole(path, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err })
+	return writeWhole(path, func(w io.Writer) error { _, err := io.WriteString(w, plain(b.String())); return err })
 }
 
 // writeFigures writes the plots of a Markdown file into a folder beside it, and returns the folder's name.
@@ -92,7 +92,7 @@ func writeFigures(markdown string, d report.Document) (string, error) {
 		return "", err
 	}
 	for _, f := range d.Figures() {
-		if err := writeWhole(filepath.Join(at, f.File), func(w io.Writer) error { _, err := io.WriteString(w, plot.Standalone(f.SVG)); return err }); err != nil {
+		if err := writeWhole(filepath.Join(at, f.File), func(w io.Writer) error { _, err := io.WriteString(w, plain(plot.Standalone(f.SVG))); return err }); err != nil {
 			return "", err
 		}
 	}
