@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"skillmaster/env/webshop"
 	"skillmaster/episode"
 	"skillmaster/policy"
 	"skillmaster/rollout"
@@ -42,7 +43,7 @@ type evalCmd struct {
 // Help is shown under --help.
 func (evalCmd) Help() string {
 	return `Plays every task of a panel exactly once and prints success by family, with 95 % intervals (Wilson). The result is
-recorded in the run, with the command.
+recorded in the run, with the command. In a shop the mean score is printed, too.
 
 Examples:
   skillmaster eval --run runs/first --panel valid_unseen
@@ -58,6 +59,7 @@ type scored struct {
 	BankAfter string          `json:"bank_after"`
 	Seconds   float64         `json:"seconds"`
 	Steps     int             `json:"steps_played"`
+	Score     *float64        `json:"mean_score,omitempty"` // of 100, in a shop; nil elsewhere
 }
 
 func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr io.Writer) error {
@@ -85,6 +87,13 @@ func (c *evalCmd) Execute(ctx context.Context, command []string, stdout, stderr 
 		s := scored{Evaluation: e, Summaries: e.Summaries(), BankAfter: after.Hash(), Seconds: time.Since(began).Seconds()}
 		for _, r := range e.Results {
 			s.Steps += r.Steps
+		}
+		if shop, ok := player.Suite.(*webshop.Suite); ok {
+			score, err := shopScore(ctx, shop, p, e)
+			if err != nil {
+				return err
+			}
+			s.Score = &score
 		}
 		out = append(out, s)
 	}
@@ -256,6 +265,9 @@ func (c *evalCmd) print(stdout io.Writer, out []scored) error {
 		}
 		if err := w.Flush(); err != nil {
 			return err
+		}
+		if s.Score != nil {
+			fmt.Fprintf(stdout, "mean score %.2f of 100\n", *s.Score)
 		}
 		if err := printUses(stdout, s.Uses); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"skillmaster/env/webshop"
 	"skillmaster/episode"
+	"skillmaster/train"
 )
 
 // openShop opens a shop of files, and says what was read of them, or a generated one. Pages do not say the task again and again: the policy
@@ -88,4 +89,34 @@ func makeShop(ctx context.Context, seed episode.Seed, products int, o webshop.Go
 		return nil, err
 	}
 	return webshop.NewShop(c, o)
+}
+
+// shopScore is the mean score of an evaluation in a shop, of 100, with nothing for what was not bought, as the original counts.
+// Results hold what an episode is worth, which may be all or nothing; so their actions are played again.
+func shopScore(ctx context.Context, suite *webshop.Suite, panel episode.Panel, e train.Evaluation) (float64, error) {
+	total := 0.0
+	for i, r := range e.Results {
+		task := panel.Tasks[i]
+		world, _, err := suite.Open(ctx, task, e.Seed.Derive("evaluate "+task.ID).Derive("world"))
+		if err != nil {
+			return 0, err
+		}
+		won := false
+		for _, a := range r.Actions {
+			step, err := world.Step(ctx, a)
+			if err != nil {
+				return 0, err
+			}
+			won = step.Success
+		}
+		if won != r.Success || task.ID != r.Task {
+			return 0, fmt.Errorf("score of %s: the episode played again ends otherwise", r.Task)
+		}
+		score, _ := world.(*webshop.Env).Session().Bought() // nothing bought has the score 0
+		total += score.Total
+		if err := world.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return 100 * total / float64(len(e.Results)), nil
 }

@@ -17,6 +17,7 @@ import (
 	"skillmaster/probe"
 	"skillmaster/rollout"
 	"skillmaster/skill"
+	"skillmaster/train"
 )
 
 // A generated shop's panels share no task, those that are learned on share no product, and demonstrations come from
@@ -90,6 +91,46 @@ func TestDataShop(t *testing.T) {
 	}
 	if _, errs, code := run("play", "--env", realShop, "--data", t.TempDir()); code != exitFailed || !strings.Contains(errs, "items_shuffle_1000.json") {
 		t.Errorf("no shop: %d, %q", code, errs)
+	}
+}
+
+// TestShopScore: a purchase counts with its score, whatever it pays; nothing bought counts as nothing; and what ends otherwise
+// when it is played again is no evaluation of these episodes.
+func TestShopScore(t *testing.T) {
+	c := defaultWorld(madeShop)
+	c.Sizes = map[string]int{"products": 700}
+	suite, p, err := openWorld(t.Context(), c, "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := suite.(*webshop.Suite)
+	e := train.Evaluation{Seed: 3}
+	panel := episode.Panel{Tasks: p.Train.Tasks[:2]}
+	var won []episode.Action
+	world, _, err := shop.Open(t.Context(), panel.Tasks[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := shop.Expert(world, env.Knows, nil, nil)
+	for more := err == nil; more; {
+		var a episode.Action
+		if a, more = x.Next(); more {
+			won = append(won, a)
+			_, err = world.Step(t.Context(), a)
+			more = err == nil
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Results = []train.Result{{Task: panel.Tasks[0].ID, Success: true, Actions: won}, {Task: panel.Tasks[1].ID, Actions: []episode.Action{"search[lamp]"}}}
+	if got, err := shopScore(t.Context(), shop, panel, e); got != 50 || err != nil {
+		t.Errorf("got %v, %v, want 50", got, err)
+	}
+	e.Results[1].Actions = []episode.Action{"search[<q> nothing]", "click[buy now]"}
+	e.Results[1].Success = true
+	if got, err := shopScore(t.Context(), shop, panel, e); err == nil {
+		t.Errorf("a success that is none: got %v", got)
 	}
 }
 
