@@ -162,7 +162,7 @@ func TestParquetOfARunThatGoesBack(t *testing.T) {
 	}
 }
 
-// keepFor puts a file where testdata/parquet.py reads it, if SKILLMASTER_PARQUET names a folder.
+// keepFor puts a file where testdata/python/parquet.py reads it, if SKILLMASTER_PARQUET names a folder.
 func keepFor(t *testing.T, name string, file []byte) {
 	t.Helper()
 	if dir := os.Getenv("SKILLMASTER_PARQUET"); dir != "" {

@@ -15,7 +15,7 @@ import (
 	"skillmaster/store/storetest"
 )
 
-// events is what stock TensorBoard writes for the rounds of small, and then those of again: testdata/events.py.
+// events is what stock TensorBoard writes for the rounds of small, and then those of again: testdata/python/events.py.
 //
 //go:embed testdata/events.hex
 var events string

@@ -1,9 +1,12 @@
 """What stock TensorBoard makes of an event file, and the bytes it would write: the outside values of tensorboard_test.go.
 
-    python3 -m venv v && v/bin/pip install tensorboard==2.21.0
-    v/bin/python events.py write | fold -w 120 > events.hex   # the stored values
-    v/bin/python events.py read FOLDER                          # curves in a folder, as TensorBoard shows them
+    pip install tensorboard==2.21.0
+    python events.py write | fold -w 120 > ../events.hex    # the stored values
+    python events.py read FOLDER                            # curves in a folder, as TensorBoard shows them
+    python events.py compare FOLDER FILE.jsonl              # with the JSON lines of the same run: every point, and no other
 """
+import json
+import math
 import os
 import sys
 import tempfile
@@ -37,12 +40,28 @@ def write():
         print(open(path, "rb").read().hex())
 
 
-def read(folder):
+def curves(folder):
     a = event_accumulator.EventAccumulator(folder, size_guidance={event_accumulator.SCALARS: 0})
     a.Reload()
-    for tag in sorted(a.Tags()["scalars"]):
-        print(tag, *(f"{p.step}:{p.value:.6g}" for p in a.Scalars(tag)))
+    return {tag: a.Scalars(tag) for tag in sorted(a.Tags()["scalars"])}
+
+
+def read(folder):
+    for tag, points in curves(folder).items():
+        print(tag, *(f"{p.step}:{p.value:.6g}" for p in points))
+
+
+def compare(folder, lines):
+    want = {}
+    for line in open(lines, encoding="utf-8"):
+        r = json.loads(line)
+        want.update({(k, r["step"]): v for k, v in r.items() if "/" in k and v is not None})
+    points = [((tag, p.step), p.value) for tag, ps in curves(folder).items() for p in ps]
+    assert len(points) == len(want) > 0, (len(points), len(want))
+    for place, value in points:
+        assert math.isclose(value, want[place], rel_tol=1e-6, abs_tol=1e-37), (place, value, want[place])
+    print(f"{len(points)} points agree")
 
 
 if __name__ == "__main__":
-    write() if sys.argv[1] == "write" else read(sys.argv[2])
+    {"write": write, "read": read, "compare": compare}[sys.argv[1]](*sys.argv[2:])

@@ -1,7 +1,7 @@
 """pyarrow reads what the tests of parquet_test.go write, and finds in it what they put there.
 
-    python3 -m venv v && v/bin/pip install pyarrow==26.0.1
-    SKILLMASTER_PARQUET=FOLDER go test ./track -count=1 -run Parquet && v/bin/python track/testdata/parquet.py FOLDER
+    pip install pyarrow==26.0.1
+    SKILLMASTER_PARQUET=FOLDER go test ./track -count=1 -run Parquet && python parquet.py FOLDER
 """
 import os
 import sys
