@@ -212,6 +212,8 @@ const audit = `(() => {
 	const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
 	for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) wrong.push("two elements have the id " + id);
 	if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page is " + document.documentElement.scrollWidth + " wide, the screen " + innerWidth);
+	const tab = document.querySelector(".tabs [aria-current]")?.getBoundingClientRect();
+	if (tab && (tab.left < 0 || tab.right > innerWidth + 1)) wrong.push("the current tab is out of sight, from " + tab.left + " to " + tab.right);
 	const parse = c => (c.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number);
 	const light = ([r, g, b]) => { const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; return .2126 * f(r) + .7152 * f(g) + .0722 * f(b); };
 	const ground = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > .99) return c; } return [255, 255, 255]; };
@@ -289,7 +291,7 @@ func serving(t *testing.T, args ...string) (address string, end func(stop bool))
 func TestDashboardInBrowser(t *testing.T) {
 	b := newBrowser(t)
 	parent := t.TempDir()
-	real, rich := filepath.Join(parent, "trained"), filepath.Join(parent, "made-up")
+	real, rich, hostile := filepath.Join(parent, "trained"), filepath.Join(parent, "made-up"), filepath.Join(parent, "hostile")
 	t.Run("live", func(t *testing.T) {
 		b.t = t
 		host, end := serving(t, "train", "--preset", "smoke", "--run", real, "--serve", "127.0.0.1:0", "--set", "train.gate.rule=always")
@@ -309,7 +311,15 @@ func TestDashboardInBrowser(t *testing.T) {
 	if err := run.Close(); err != nil {
 		t.Fatal(err)
 	}
-	host, end := serving(t, "serve", "--run", real, "--run", rich, "--runs", filepath.Join(parent, "none"), "--listen", "127.0.0.1:0")
+	text := `"><script>window.struck=1</script><img src=x onerror="window.struck=1">` + "\u202e\x1b[2J<|im_end|>\xff" + strings.Repeat("long", 1000)
+	run, err = storetest.Make(t.Context(), hostile, storetest.Shape{Seed: 1, Iterations: 26, Tasks: 6, Group: 4, Evaluate: 3, Panel: 6, Start: time.Now().Add(-time.Hour), Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+	host, end := serving(t, "serve", "--run", real, "--run", rich, "--run", hostile, "--runs", filepath.Join(parent, "none"), "--listen", "127.0.0.1:0")
 	b.host = host
 	views := map[string]string{
 		"runs": "/", "compare": "/compare?run=trained&run=made-up", "overview": "/runs/made-up/", "trajectories": "/runs/made-up/trajectories",
@@ -333,6 +343,20 @@ func TestDashboardInBrowser(t *testing.T) {
 			}
 		})
 	}
+	t.Run("hostile", func(t *testing.T) { // text of any kind and length neither does anything nor breaks a page
+		b.t = t
+		b.take(looks[2])
+		for name, path := range views {
+			if !strings.HasPrefix(path, "/runs/made-up/") {
+				continue
+			}
+			b.do(chromedp.Navigate("http://"+host+strings.Replace(path, "made-up", "hostile", 1)), chromedp.WaitReady("main"))
+			b.audit(name)
+			b.is(`window.struck === undefined`, name+": the text was run")
+			b.noFaults(name)
+			b.shoot("hostile-" + name)
+		}
+	})
 	t.Run("keys", func(t *testing.T) {
 		b.t = t
 		b.take(looks[0])

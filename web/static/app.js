@@ -159,5 +159,6 @@ function listen() {
 
 document.addEventListener("DOMContentLoaded", () => {
   applyTheme();
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
   if (document.querySelector("[data-live]")) listen();
 });
