@@ -32,7 +32,7 @@ type GateConfig struct {
 
 // DefaultGate is this project's gate.
 func DefaultGate() GateConfig {
-	return GateConfig{Rule: EProcess, Alpha: 0.05, Budget: 4, Tasks: 8, Pending: 2, Pairs: 96}
+	return GateConfig{Rule: EProcess, Alpha: 0.05, Budget: 4, Tasks: 8, Pending: 6, Pairs: 96}
 }
 
 // Validate reports the first setting that cannot be.

@@ -48,7 +48,7 @@ type Config struct {
 // DefaultConfig suits a small policy that was trained from nothing.
 func DefaultConfig() Config {
 	return Config{
-		Temperature: 1, ActionTokens: 24, ReviewTokens: 96, Retrieval: true, RetrieveBy: skill.Ranked, MaxSkills: 4, History: 12, Malformed: 3,
+		Temperature: 1, ActionTokens: 24, ReviewTokens: 96, Retrieval: true, RetrieveBy: skill.Matched, MaxSkills: 4, History: 12, Malformed: 3,
 	}
 }
 

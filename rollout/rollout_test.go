@@ -33,7 +33,7 @@ func (h hall) Open(context.Context, episode.Task, episode.Seed) (env.Env, episod
 	return &inHall{}, episode.Observation{Text: "A hall. Get out.", Admissible: []episode.Action{"look"}}, nil
 }
 
-var hallTask = episode.Task{ID: "hall/1", Family: "hall", Category: "halls", Goal: "get out"}
+var hallTask = episode.Task{ID: "hall/1", Family: "hall", Category: "halls", Goal: "get out of the hall"}
 
 type inHall struct{ looked bool }
 

@@ -26,10 +26,12 @@ const (
 	Prefix
 	// Embedded takes the skills that Shelf takes in the order of Query.Scores, ties as by Shelf.
 	Embedded
+	// Matched is Ranked among the skills whose condition speaks of the task: see [Skill.Applies]. Must does not help others.
+	Matched
 	retrievals
 )
 
-var retrievalNames = [retrievals]string{"shelf", "ranked", "prefix", "embedding"}
+var retrievalNames = [retrievals]string{"shelf", "ranked", "prefix", "embedding", "matched"}
 
 // String returns the name of the way.
 func (r Retrieval) String() string {
@@ -62,7 +64,7 @@ func (r *Retrieval) UnmarshalText(text []byte) error {
 type Query struct {
 	How       Retrieval
 	Category  string   // the task's
-	Text      string   // what the task asks for; read by Ranked
+	Text      string   // what the task asks for; read by Ranked and Matched
 	MaxSkills int      // 0: no limit
 	Must      []string // ids that come before all others, if they are of the category or general
 	TopK      int      // of Prefix
@@ -97,13 +99,13 @@ func Retrieve(b Bank, q Query) []Skill {
 	}
 	var shelf []int
 	for i, s := range b.skills() {
-		if s.Category == General || s.Category == q.Category {
+		if (s.Category == General || s.Category == q.Category) && (q.How != Matched || s.Applies(q.Text)) {
 			shelf = append(shelf, i)
 		}
 	}
 	var chosen []int
 	switch q.How {
-	case Shelf, Ranked, Embedded:
+	case Shelf, Ranked, Embedded, Matched:
 		chosen = b.fill(b.priority(shelf, q), q)
 	case Prefix:
 		general := 0
@@ -126,12 +128,22 @@ func Retrieve(b Bank, q Query) []Skill {
 	return out
 }
 
+// Applies says whether a skill's condition speaks of a task: whether they share a word, by its stem and stop words left aside. A
+// skill without a condition applies to every task.
+func (s Skill) Applies(goal string) bool {
+	if strings.TrimSpace(s.When) == "" {
+		return true
+	}
+	words := bm25.Terms(goal)
+	return slices.ContainsFunc(bm25.Terms(s.When), func(w string) bool { return slices.Contains(words, w) })
+}
+
 // priority orders the places of the shelf by who gets a slot first, Must left aside.
 func (b Bank) priority(shelf []int, q Query) []int {
 	all := b.skills()
 	var score map[int]float64
 	switch q.How {
-	case Ranked:
+	case Ranked, Matched:
 		score = b.rank(shelf, q.Text)
 	case Embedded:
 		score = make(map[int]float64, len(shelf))

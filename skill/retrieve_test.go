@@ -65,6 +65,32 @@ func TestRetrieve(t *testing.T) {
 	}
 }
 
+// A skill stands in the prompts of tasks that its condition speaks of, by stems and whatever it is guaranteed; one without a
+// condition in all.
+func TestMatched(t *testing.T) {
+	b := must(t,
+		Skill{"a_001", General, "Find the mug", "Look for a mug in the sink first.", "the task names a mug"},
+		Skill{"a_002", General, "Find the plate", "Look for a plate on the shelf first.", "the task names two plates"},
+		Skill{"a_003", General, "Doors", "Open doors.", " "},
+		Skill{"a_004", General, "Chill", "Cool things in the fridge.", "cooling is asked for"},
+		Skill{"a_005", "heat", "Warm", "Warm things.", "mugs"},
+	)
+	for goal, want := range map[string][]string{
+		"put a mug on the desk":                {"a_001", "a_003"},
+		"Put two Mugs on the desk.":            {"a_001", "a_002", "a_003"},
+		"put a cool plate's lid on the task":   {"a_001", "a_002", "a_003", "a_004"}, // "task" is a word like others
+		"look at the book under the desklamp.": {"a_003"},
+		"":                                     {"a_001", "a_002", "a_003", "a_004"}, // nobody says what for
+	} {
+		if got := ids(Retrieve(b, Query{How: Matched, Category: "cool", Text: goal, Must: []string{"a_005"}})); !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", goal, got, want)
+		}
+	}
+	if got := ids(Retrieve(b, Query{How: Matched, Category: "cool", Text: "a mug", MaxSkills: 1, Must: []string{"a_003", "a_002"}})); !slices.Equal(got, []string{"a_003"}) {
+		t.Errorf("with a guarantee: %v", got)
+	}
+}
+
 // Of new general skills the release sees only what fits under its top 13; ours are seen at once.
 func TestPrefixHidesNewGeneralSkills(t *testing.T) {
 	b := shelves(t)

@@ -28,18 +28,32 @@ func play(p *rollout.Player) probe.Play {
 }
 
 // candidate is the bank with the edit applied, and where to look for its effect: first the given family, then the
-// others that retrieve from the edited skill's category. false if the edit does not apply.
+// others that retrieve from the edited skill's category. Where skills are retrieved by their condition, only tasks that the edited
+// one speaks of come into question. false if the edit does not apply.
 func (t *Trainer) candidate(bank skill.Bank, e skill.Edit, permit skill.Permission, family string, panel map[string][]episode.Task) (probe.Candidate, bool) {
 	after, outcome := bank.Apply(e, permit)
 	if outcome != skill.Added && outcome != skill.Updated {
 		return probe.Candidate{}, false
 	}
-	c := probe.Candidate{Skill: after.Changed(bank), Tasks: [][]episode.Task{panel[family]}}
+	c := probe.Candidate{Skill: after.Changed(bank)}
 	c.Bank, _ = after.Supersede(c.Skill) // what it contradicts steps aside: the arms decide which of them is right
 	edited, ok := after.Skill(c.Skill)
 	if !ok {
 		return probe.Candidate{}, false
 	}
+	related := func(family string) []episode.Task {
+		if t.Config.Rollout.RetrieveBy != skill.Matched {
+			return panel[family]
+		}
+		var out []episode.Task
+		for _, task := range panel[family] {
+			if edited.Applies(task.Goal) {
+				out = append(out, task)
+			}
+		}
+		return out
+	}
+	c.Tasks = append(c.Tasks, related(family))
 	categories := t.Suite.Guide().Categories
 	shelves := []string{edited.Category}
 	if edited.Category == skill.General {
@@ -48,7 +62,7 @@ func (t *Trainer) candidate(bank skill.Bank, e skill.Edit, permit skill.Permissi
 	for _, shelf := range shelves {
 		for _, f := range categories[shelf] {
 			if f != family {
-				c.Tasks = append(c.Tasks, panel[f])
+				c.Tasks = append(c.Tasks, related(f))
 			}
 		}
 	}

@@ -172,6 +172,9 @@ func preset(world, name string) (runConfig, error) {
 	default:
 		return c, fmt.Errorf("there is no preset %q: it is one of %s", name, strings.Join(presets, ", "))
 	}
+	if c.Train.Rollout.Guide { // what a chat model writes as a condition need not share a word with the goal
+		c.Train.Rollout.RetrieveBy = skill.Ranked
+	}
 	if _, remote := c.World.remote(); remote {
 		c.Train.Warm.Updates = 0 // no expert plays on somebody else's server
 	}
@@ -182,6 +185,7 @@ func preset(world, name string) (runConfig, error) {
 // the KL term of the scripts, by world.
 func (c *runConfig) published(world string) {
 	c.Train.Tasks, c.Train.Group, c.Train.Retire.Dropout = 8, 8, 0
+	c.Train.Rollout.RetrieveBy = skill.Ranked
 	c.Train.Learn.KL = 0.01
 	if world == realShop || world == madeShop {
 		c.Train.Learn.KL = 0.05

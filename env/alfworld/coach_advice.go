@@ -21,18 +21,19 @@ type hint struct {
 	receptacles []string // types to try first, best first
 }
 
-// skill puts a hint in words. The category is the task's.
+// skill puts a hint in words. Where a thing lies is as good for every task that names it; an order in which to search goes by
+// the task's category.
 func (h hint) skill(category string) skill.Skill {
-	s := skill.Skill{Category: category}
+	s := skill.Skill{Category: skill.General}
 	switch {
 	case h.object == "":
+		s.Category = category
 		s.Title = "Search order"
 		s.Principle = fillForm(orderForm, h.receptacles[0], h.receptacles[1])
-		s.When = "the object is not in sight"
 	case h.second:
 		s.Title = "Find the second " + h.object
 		s.Principle = fillForm(secondForm, h.object, h.receptacles[0])
-		s.When = "the task names two " + h.object
+		s.When = "the task names " + article(h.object)
 	default:
 		s.Title = "Find the " + h.object
 		s.Principle = fillForm(findForm, article(h.object), h.receptacles[0])
