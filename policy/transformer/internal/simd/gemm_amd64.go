@@ -1,9 +1,6 @@
 package simd
 
-import (
-	"sync"
-	"unsafe"
-)
+import "sync"
 
 // tiling is the shape of an inner kernel and the kernel: up to so many rows and columns of C.
 type tiling struct {
@@ -44,17 +41,17 @@ func (t tiling) block(p *product, a []float32, i, rows, height int) {
 	for j := 0; j < p.n; j += t.columns {
 		panel, within := j/PanelWidth*p.panelLen, j%PanelWidth
 		b, columns := &p.b[panel+within], min(t.columns, p.n-j)
-		next, step := b, 0
+		next, step := panel+within, 0
 		if (j/PanelWidth+1)*PanelWidth < p.n {
-			next, step = &p.b[panel+p.panelLen+within*p.k], max(1, 4*t.columns/divide(rows, height))
+			next, step = panel+p.panelLen+within*p.k, max(1, 4*t.columns/divide(rows, height))
 		}
 		if tiles > 0 {
-			t.run(height, tiles, p.k, &a[0], b, next, step, &p.c[i*p.ldc+j], p.ldc, columns, p.accumulate)
+			t.run(height, tiles, p.k, &a[0], b, &p.b[next], step, &p.c[i*p.ldc+j], p.ldc, columns, p.accumulate)
 		}
 		if rest > 0 {
 			first := tiles * height
-			next = (*float32)(unsafe.Add(unsafe.Pointer(next), tiles*p.k*step))
-			t.run(rest, 1, p.k, &a[first*p.k], b, next, step, &p.c[(i+first)*p.ldc+j], p.ldc, columns, p.accumulate)
+			next = min(next+tiles*p.k*step/4, len(p.b)-1)
+			t.run(rest, 1, p.k, &a[first*p.k], b, &p.b[next], step, &p.c[(i+first)*p.ldc+j], p.ldc, columns, p.accumulate)
 		}
 	}
 }
