@@ -129,12 +129,12 @@ func Retrieve(b Bank, q Query) []Skill {
 }
 
 // Applies says whether a skill's condition speaks of a task: whether they share a word, by its stem and stop words left aside. A
-// skill without a condition applies to every task.
+// skill without a condition applies to every task, and to one whose goal nobody stated every skill does.
 func (s Skill) Applies(goal string) bool {
-	if strings.TrimSpace(s.When) == "" {
+	words := bm25.Terms(goal)
+	if strings.TrimSpace(s.When) == "" || len(words) == 0 {
 		return true
 	}
-	words := bm25.Terms(goal)
 	return slices.ContainsFunc(bm25.Terms(s.When), func(w string) bool { return slices.Contains(words, w) })
 }
 

@@ -276,7 +276,7 @@ func TestClonedPolicyFollowsSkills(t *testing.T) {
 	cfg := hallConfig()
 	cfg.Seed, cfg.Iterations = 1, 0
 	cfg.Warm.Others = 0 // no skills about other halls beside the one that matters
-	cfg.Warm.Updates, cfg.Warm.Round, cfg.Warm.Advised, cfg.Warm.Helpful = 800, 400, 0.9, 0.5
+	cfg.Warm.Updates, cfg.Warm.Round, cfg.Warm.Advised, cfg.Warm.Helpful = 1600, 400, 0.9, 0.5
 	m := &memory{}
 	trainer := halls(t, cfg, 2, m)
 	if err := trainer.Run(t.Context(), Checkpoint{}); err != nil {

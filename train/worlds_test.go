@@ -73,7 +73,7 @@ func TestProbesInBothWorlds(t *testing.T) {
 					shown[observation] = append(shown[observation], system)
 				}
 			})}
-			e := skill.Edit{Op: skill.Propose, Category: tasks[0].Category, Title: "Nothing", Principle: "Think of the sea.", When: "always"}
+			e := skill.Edit{Op: skill.Propose, Category: tasks[0].Category, Title: "Nothing", Principle: "Think of the sea."}
 			c, ok := trainer.candidate(skill.Bank{}, e, skill.Permission{Category: tasks[0].Category}, tasks[0].Family, panel)
 			if !ok {
 				t.Fatal("the edit does not apply")

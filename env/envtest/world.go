@@ -258,7 +258,7 @@ func advise(k kind, animal int, colour string) skill.Skill {
 		Category:  k.category,
 		Title:     "Halls of the " + animals[animal],
 		Principle: "If the wall shows a " + animals[animal] + ", open a " + colour + " door.",
-		When:      "there is a " + animals[animal] + " on the wall",
+		When:      k.goal() + " where there is a " + animals[animal] + " on the wall",
 	}
 }
 
