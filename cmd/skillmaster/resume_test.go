@@ -42,7 +42,7 @@ func tiny(t *testing.T, dir string, more ...string) []string {
 	}
 	return append([]string{
 		"train", "--run", dir, "--bank", bank, "--preset", "smoke", "--set", "train.evaluate=1", "--set", "train.gate.rule=always",
-		"--set", "train.retire.dropout=0.5", "--set", "train.learn.kl=0.01", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
+		"--set", "train.retire.dropout=0.5", "--set", "train.rollout.retrieve_by=ranked", "--set", "train.learn.kl=0.01", "--set", `world.sizes={"train":32,"probe":24,"gate":24,"valid":8,"report":8}`,
 	}, more...)
 }
 
