@@ -24,7 +24,6 @@ type outcome struct {
 	Seed       uint64             `json:"seed"`
 	Settings   []string           `json:"settings"` // options of train that all rows share
 	Iterations int                `json:"iterations"`
-	Command    []string           `json:"command"` // that made the run
 	Machine    machine            `json:"machine"`
 	Day        string             `json:"day"`
 	Minutes    map[string]float64 `json:"minutes"` // wall time by part, the warm start's own for cloned alone
@@ -166,16 +165,12 @@ func (c *benchMethodCmd) kept(seed uint64, row string) (*outcome, error) {
 
 // keep writes what a run came to.
 func (c *benchMethodCmd) keep(ctx context.Context, run *store.Run, seed uint64, row string) error {
-	m, err := run.Manifest(ctx)
-	if err != nil {
-		return err
-	}
 	saved, _, err := run.Latest(ctx)
 	if err != nil {
 		return err
 	}
 	o := outcome{
-		Row: row, Seed: seed, Settings: c.common(), Command: m.Command, Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
+		Row: row, Seed: seed, Settings: c.common(), Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
 		Minutes: map[string]float64{}, Trained: saved.Checkpoint.Tokens,
 	}
 	o.Machine.Load = "" // of this moment, not of the run's

@@ -215,6 +215,10 @@ func (c *trainCmd) open(ctx context.Context, cfg runConfig, command []string, st
 		if bank, err = readBank(c.Bank); err != nil {
 			return nil, cfg, w, err
 		}
+		if hidden := unseen(bank, cfg.Train.Rollout.RetrieveBy, panels.Train.Tasks); len(hidden) > 0 {
+			fmt.Fprintf(stderr, "warning: the condition of %s shares no word with the goal of any train task: such a skill is never shown; "+
+				"train.rollout.retrieve_by=ranked heeds no conditions\n", strings.Join(hidden, ", "))
+		}
 	}
 	b, err := cfg.JSON()
 	if err != nil {
@@ -326,6 +330,17 @@ func tellRewound(stderr io.Writer, back store.Rewound) {
 	if back.ByHand > 0 {
 		fmt.Fprintf(stderr, "warning: %d banks that were committed by hand after the checkpoint do not count any more: if they are wanted, stop and commit them again (skillmaster bank import, or bank rollback to their hash)\n", back.ByHand)
 	}
+}
+
+// unseen are the ids of skills that are retrieved for none of the tasks, because of their condition.
+func unseen(b skill.Bank, by skill.Retrieval, tasks []episode.Task) []string {
+	var out []string
+	for _, s := range b.Skills() {
+		if by == skill.Matched && !slices.ContainsFunc(tasks, func(t episode.Task) bool { return s.Applies(t.Goal) }) {
+			out = append(out, s.ID)
+		}
+	}
+	return out
 }
 
 // startingBank is the run's current bank: the one it was begun with, unless somebody has committed another by hand.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"skillmaster/episode"
 	"skillmaster/skill"
 	"skillmaster/store"
 	"skillmaster/train"
@@ -76,5 +78,28 @@ func TestStoppedRunSaysHowToGoOn(t *testing.T) {
 		if !errors.Is(err, cause) || exitCode(ctx, err) != exitInterrupted || !strings.Contains(err.Error(), "train --run runs/a --resume --data games") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// Who brings a bank is told which of its skills no task would show.
+func TestUnseenSkills(t *testing.T) {
+	b, err := skill.New([]skill.Skill{
+		{ID: "a_001", Category: skill.General, Title: "Eggs", Principle: "Look for an egg first.", When: "the task names an egg"},
+		{ID: "a_002", Category: skill.General, Title: "Always", Principle: "Look around.", When: "always"},
+		{ID: "a_003", Category: skill.General, Title: "Doors", Principle: "Open doors."},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := []episode.Task{{Goal: "put a mug in the sink"}, {Goal: "put a hot egg on the table"}}
+	if got := unseen(b, skill.Matched, tasks); !slices.Equal(got, []string{"a_002"}) {
+		t.Errorf("unseen are %v", got)
+	}
+	if got := unseen(b, skill.Ranked, tasks); len(got) > 0 {
+		t.Errorf("ranked heeds no condition: %v", got)
+	}
+	run := filepath.Join(t.TempDir(), "run")
+	if _, errs := must(t, 0, append(tiny(t, run), "--iterations", "0", "--set", "train.warm.updates=2", "--set", "train.rollout.retrieve_by=matched")...); !strings.Contains(errs, "gen_001") {
+		t.Errorf("nothing warns of gen_001:\n%s", errs)
 	}
 }
