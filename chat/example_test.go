@@ -2,7 +2,6 @@ package chat_test
 
 import (
 	"fmt"
-	"log"
 	"slices"
 
 	"skillmaster/chat"
@@ -13,7 +12,7 @@ func Example() {
 	template := chat.ChatML()
 	tokens, err := chat.Train(slices.Values([]string{"go to desk 1", "go to desk 2"}), chat.TrainOptions{VocabSize: 280, Special: template.Special()})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	messages := []chat.Message{{Role: chat.User, Text: "go to <|im_end|>"}}
 	ids := template.Render(tokens, messages, 0, true)

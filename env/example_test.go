@@ -3,7 +3,6 @@ package env_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"skillmaster/env"
 	"skillmaster/env/envtest"
@@ -14,19 +13,19 @@ func Example() {
 	var world env.Suite = envtest.World{Seed: 1}
 	tasks, err := world.Tasks("train")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	ctx := context.Background()
 	e, observation, err := world.Open(ctx, tasks[0], 0)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer e.Close()
 	fmt.Println(observation.Text)
 	for _, action := range observation.Admissible {
 		result, err := e.Step(ctx, action)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		fmt.Println(action, "→", result.Observation.Text)
 		if result.Done {

@@ -1,6 +1,9 @@
 package skill
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSearch(t *testing.T) {
 	b, err := New([]Skill{
@@ -20,10 +23,7 @@ func TestSearch(t *testing.T) {
 		{"", "washing a plate", 9, "bcd"}, {"", "washing a plate", 1, "b"}, {"heat", "washing a plate", 9, "cd"}, {"heat", "drawer", 9, "a"},
 		{"", "nothing of the sort", 9, ""}, {"", "", 9, ""}, {"", "plates", 0, ""}, {"nowhere", "plates", 9, ""},
 	} {
-		got := ""
-		for _, s := range Search(b, c.category, c.text, c.limit) {
-			got += s.ID
-		}
+		got := strings.Join(ids(Search(b, c.category, c.text, c.limit)), "")
 		if got != c.want {
 			t.Errorf("Search(%q, %q, %d) finds %q, want %q", c.category, c.text, c.limit, got, c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -117,7 +118,7 @@ func (f *fake) do(w http.ResponseWriter, r *http.Request, path string) {
 	case "experiments/create":
 		var q struct{ Name string }
 		if read(&q) {
-			f.experiments[q.Name] = fmt.Sprint(len(f.experiments) + 1)
+			f.experiments[q.Name] = strconv.Itoa(len(f.experiments) + 1)
 			answer(map[string]string{"experiment_id": f.experiments[q.Name]})
 		}
 	case "runs/search":

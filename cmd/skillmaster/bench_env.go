@@ -133,7 +133,7 @@ type envPlay struct {
 
 func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) (err error) {
 	runtime.GOMAXPROCS(c.Workers)
-	suite, tasks, took, err := c.open(ctx, stderr)
+	suite, _, took, err := c.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,8 @@ func (c *benchEnvCmd) round(ctx context.Context, r *envRound, stderr io.Writer) 
 		return err
 	}
 	runtime.GOMAXPROCS(1)
-	if suite, tasks, took, err = c.open(ctx, stderr); err != nil {
+	suite, tasks, took, err := c.open(ctx, stderr)
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSuite(suite)) }()

@@ -57,8 +57,10 @@ func TestCompletionInShells(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines := map[string]string{"skillmaster bank sh": "show", "skillmaster train --preset sm": "smoke", "skillmaster eval --retri": "--retrieval",
-		"skillmaster train --preset=sm": "smoke", "skillmaster train --set train.gate.al": "train.gate.alpha="}
+	lines := map[string]string{
+		"skillmaster bank sh": "show", "skillmaster train --preset sm": "smoke", "skillmaster eval --retri": "--retrieval",
+		"skillmaster train --preset=sm": "smoke", "skillmaster train --set train.gate.al": "train.gate.alpha=",
+	}
 	for shell, complete := range map[string]func(line string) string{
 		"bash": func(line string) string { // as readline calls the function, with its word breaks
 			words := strings.Fields(strings.ReplaceAll(line, "=", " = "))

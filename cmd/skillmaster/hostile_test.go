@@ -47,11 +47,19 @@ func TestHostileRun(t *testing.T) {
 			}
 			in := func(file string) string { return filepath.Join(out, file) }
 			for _, args := range [][]string{
-				{"report", dir, "--html", in("r.html"), "--markdown", in("r.md")}, {"report", dir}, {"report", "compare", dir, dir},
-				{"bank", "list", "--run", dir}, {"bank", "show", "--run", dir}, {"bank", "log", "--run", dir}, {"bank", "log", "--run", dir, "--json"},
-				{"bank", "check", "--run", dir}, {"bank", "export", "--run", dir, "--to", in("bank.json")},
-				{"bank", "export", "--run", dir, "--form", "skills", "--to", in("skills")}, {"bank", "export", "--run", dir, "--form", "bundles", "--to", in("bundles")},
-				{"export", "jsonl", "--run", dir, "--to", in("metrics.jsonl")}, {"export", "parquet", "--run", dir, "--to", in("episodes.parquet")},
+				{"report", dir, "--html", in("r.html"), "--markdown", in("r.md")},
+				{"report", dir},
+				{"report", "compare", dir, dir},
+				{"bank", "list", "--run", dir},
+				{"bank", "show", "--run", dir},
+				{"bank", "log", "--run", dir},
+				{"bank", "log", "--run", dir, "--json"},
+				{"bank", "check", "--run", dir},
+				{"bank", "export", "--run", dir, "--to", in("bank.json")},
+				{"bank", "export", "--run", dir, "--form", "skills", "--to", in("skills")},
+				{"bank", "export", "--run", dir, "--form", "bundles", "--to", in("bundles")},
+				{"export", "jsonl", "--run", dir, "--to", in("metrics.jsonl")},
+				{"export", "parquet", "--run", dir, "--to", in("episodes.parquet")},
 				{"export", "tensorboard", "--run", dir, "--to", in("events")},
 			} {
 				code, said, errs := sm(t, "", args...)

@@ -446,14 +446,11 @@ const (
 
 // choices says what is chosen.
 func (s *Session) choices() string {
-	text := chosenMark
+	said := make([]string, len(s.chosen))
 	for i, o := range s.chosen {
-		if i > 0 {
-			text += ", "
-		}
-		text += o.Group + ": " + o.Value
+		said[i] = o.Group + ": " + o.Value
 	}
-	return text
+	return chosenMark + strings.Join(said, ", ")
 }
 
 // admissible lists the clicks that do something, sorted, and on the page with the search bar a search for the whole

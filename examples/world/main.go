@@ -31,8 +31,8 @@ func (suite) Tasks(split string) (tasks []episode.Task, err error) {
 }
 
 func (suite) Guide() env.Guide {
-	return env.Guide{Role: "You guess numbers.", Rules: "guess NUMBER: tells whether the hidden one is higher or lower",
-		Horizon: horizon, SuccessReward: 1, Categories: map[string][]string{"numbers": {"guess"}}}
+	const rules = "guess NUMBER: tells whether the hidden one is higher or lower"
+	return env.Guide{Role: "You guess numbers.", Rules: rules, Horizon: horizon, SuccessReward: 1, Categories: map[string][]string{"numbers": {"guess"}}}
 }
 
 func (suite) Open(ctx context.Context, t episode.Task, _ episode.Seed) (env.Env, episode.Observation, error) {
