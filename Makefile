@@ -103,10 +103,11 @@ results-webshop: build
 # The page of what there is so far.
 results-page: build
 	@mkdir -p runs
-	@{ cat docs/results/head.md; \
-	for part in "Generated games|$(GENERATED)" "ALFWorld|$(ALFWORLD)" "WebShop|$(WEBSHOP)"; do \
+	@set -e; { cat docs/results/head.md; \
+	for part in "Generated games|method|$(GENERATED)" "ALFWorld|alfworld|$(ALFWORLD)" "WebShop|webshop|$(WEBSHOP)"; do \
+		rest=$${part#*|}; \
 		printf '\n## %s\n\n' "$${part%%|*}"; \
-		bin/skillmaster bench method --table $${part#*|} 2>/dev/null || echo "Not run yet."; \
+		if [ -e "docs/results/$${rest%%|*}" ]; then bin/skillmaster bench method --table $${rest#*|}; else echo "Not run yet."; fi; \
 	done; } > runs/results.md
 	mv runs/results.md docs/results.md
 

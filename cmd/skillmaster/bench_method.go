@@ -66,6 +66,9 @@ var cells = map[string]struct{ retrieval, bank, decoding string }{
 	"online":          {"on", "online", "free"},
 }
 
+// skillless says whether a row's policy knows no skills.
+func skillless(row string) bool { return row == cloned || row == noSkills }
+
 // without is the cell in place of another for a policy that knows no skills; "" if there is none.
 var without = map[string]string{"on": "off", "off": "off", "constrained": "constrained-off", "constrained-off": "constrained-off"}
 
@@ -128,7 +131,7 @@ func (c *benchMethodCmd) Execute(ctx context.Context, command []string, stdout, 
 
 // cellsOf are the cells that a row is played in.
 func (c *benchMethodCmd) cellsOf(row string) []string {
-	if row != cloned && row != noSkills {
+	if !skillless(row) {
 		return c.Cells
 	}
 	var out []string
@@ -147,9 +150,9 @@ func (c *benchMethodCmd) run(seed uint64, row string) string {
 	return filepath.Join(c.Dir, fmt.Sprintf("seed-%d", seed), row)
 }
 
-// common are the options of train that all rows share.
-func (c *benchMethodCmd) common() []string {
-	args := []string{"--env", c.Env, "--preset", c.Preset}
+// common are the options of train that all rows share, but for the preset of the paper's.
+func (c *benchMethodCmd) common(preset string) []string {
+	args := []string{"--env", c.Env, "--preset", preset}
 	for _, s := range c.Set {
 		args = append(args, "--set", s)
 	}
@@ -176,15 +179,15 @@ func (c *benchMethodCmd) make(ctx context.Context, seed uint64, row string, stde
 			args = append(args, "--iterations", strconv.Itoa(c.Iterations))
 		}
 	}
-	settings := c.Preset
+	preset := c.Preset
 	switch row {
 	case paper:
-		settings = paper
+		preset = paper
 	case cloned, full:
 	default:
 		args = append(args, "--ablation", row)
 	}
-	if err := c.finish(ctx, seed, dir, settings, args, stderr); err != nil {
+	if err := c.finish(ctx, seed, dir, preset, args, stderr); err != nil {
 		return err
 	}
 	for _, p := range c.panelCells(row) {
@@ -209,7 +212,7 @@ func (c *benchMethodCmd) panelCells(row string) []panelCell {
 }
 
 // finish trains a run to its end, from where it is.
-func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, settings string, more []string, stderr io.Writer) error {
+func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, preset string, more []string, stderr io.Writer) error {
 	args := []string{"train", "--run", dir, "--data", c.Data, "--workers", strconv.Itoa(c.Workers)}
 	done, err := c.finished(ctx, dir)
 	switch {
@@ -218,10 +221,7 @@ func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, settings 
 	case err == nil:
 		args = append(args, "--resume")
 	case errors.Is(err, store.ErrNoRun):
-		args = append(args, "--env", c.Env, "--preset", settings, "--seed", strconv.FormatUint(seed, 10))
-		for _, s := range c.Set {
-			args = append(args, "--set", s)
-		}
+		args = append(append(args, c.common(preset)...), "--seed", strconv.FormatUint(seed, 10))
 		args = append(args, more...)
 	default:
 		return err

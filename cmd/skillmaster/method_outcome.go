@@ -151,9 +151,9 @@ func (c *benchMethodCmd) kept(seed uint64, row string) (*outcome, error) {
 		return nil, fmt.Errorf("%s is of row %s and seed %d", path, o.Row, o.Seed)
 	}
 	iterations := row == cloned || c.Iterations == 0 || o.Iterations == c.Iterations
-	if !slices.Equal(o.Settings, c.common()) || !iterations {
+	if !slices.Equal(o.Settings, c.common(c.Preset)) || !iterations {
 		return nil, fmt.Errorf("%s was made with %s and %d iterations, not with %s and %d: take it away, or keep the others elsewhere with --keep",
-			path, strings.Join(o.Settings, " "), o.Iterations, strings.Join(c.common(), " "), c.Iterations)
+			path, strings.Join(o.Settings, " "), o.Iterations, strings.Join(c.common(c.Preset), " "), c.Iterations)
 	}
 	for _, p := range o.Cells {
 		if p.tasks() == 0 || len(p.Steps) != p.tasks() {
@@ -170,7 +170,7 @@ func (c *benchMethodCmd) keep(ctx context.Context, run *store.Run, seed uint64, 
 		return err
 	}
 	o := outcome{
-		Row: row, Seed: seed, Settings: c.common(), Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
+		Row: row, Seed: seed, Settings: c.common(c.Preset), Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
 		Minutes: map[string]float64{}, Trained: saved.Checkpoint.Tokens,
 	}
 	o.Machine.Load = "" // of this moment, not of the run's

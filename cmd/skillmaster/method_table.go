@@ -73,7 +73,7 @@ func (r methodRow) in(panel, cell string) seen {
 	s := seen{name: r.name}
 	for _, o := range r.runs {
 		p := o.cell(panelCell{panel, cell})
-		if p == nil && (r.name == cloned || r.name == noSkills) {
+		if p == nil && skillless(r.name) {
 			p = o.cell(panelCell{panel, without[cell]})
 		}
 		if p != nil {
