@@ -28,6 +28,8 @@ var ablations = map[string]func(c *runConfig){
 	"teacher": func(c *runConfig) {
 		c.Train.Review, c.Train.Learn.Variant, c.Train.Gate.Rule, c.Train.Teacher.Every = false, grpo.GRPO, probe.Never, 5
 	},
+	// The settings of the paper, whatever the size.
+	"paper": (*runConfig).paper,
 	// Both streams standardised as one population.
 	"joint": func(c *runConfig) { c.Train.Learn.Variant = grpo.Joint },
 	// Harm is paid no less than nothing.

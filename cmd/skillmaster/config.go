@@ -109,7 +109,7 @@ func (c runConfig) validate() error {
 }
 
 // The presets there are.
-var presets = []string{"default", "paper", "release", "smoke", "pretrained", "server", "distant"}
+var presets = []string{"default", "paper", "release", "quick", "smoke", "pretrained", "server", "distant"}
 
 // preset is a named starting point of a config, by world.
 func preset(world, name string) (runConfig, error) {
@@ -132,11 +132,10 @@ func preset(world, name string) (runConfig, error) {
 	}
 	switch name {
 	case "default":
-	case "paper": // signed utility, win weight 0.3, every edit judged whole and at no cost; the KL term of the published scripts
-		c.published(world)
-		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
+	case "paper":
+		c.paper()
 	case "release": // the public release: harm clipped to zero, a bank that never changes, turns pooled
-		c.published(world)
+		c.published()
 		c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.2, Efficiency: 1, ClipAtZero: true, Independent: true, Replay: true, Fixed: true}
 		c.Train.Gate.Rule = probe.Never
 		c.Train.Prices = train.ReleasePrices()
@@ -145,6 +144,14 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Rollout.RetrieveBy, c.Train.Rollout.MaxSkills, c.Train.Rollout.Mistakes, c.Train.Rollout.Recap = skill.Prefix, 13, 5, 12
 		if world == realShop || world == madeShop {
 			c.Train.Rollout.MaxSkills = 6
+		}
+	case "quick": // a minute or two of two cores, for comparing ways to train in miniature
+		c.Model = modelConfig{Width: 64, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 256, Context: 1024}
+		c.Vocabulary = 1024
+		c.Train.Warm.Rate, c.Train.Warm.Advised = 3e-3, 0.8
+		c.Train.Iterations, c.Train.Tasks, c.Train.Group, c.Train.Learn.Rate = 20, 8, 8, 3e-4
+		if world == household {
+			c.World.Sizes["valid"], c.World.Sizes["report"] = 128, 128
 		}
 	case "smoke": // seconds, to see that everything works
 		c.Model = modelConfig{Width: 32, Layers: 1, Heads: 2, KVHeads: 2, Hidden: 64, Context: 768}
@@ -181,13 +188,19 @@ func preset(world, name string) (runConfig, error) {
 	return c, nil
 }
 
+// paper lays the paper's settings over others: signed utility, win weight 0.3, every edit judged whole and at no cost.
+func (c *runConfig) paper() {
+	c.published()
+	c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
+}
+
 // published is what paper and release have in common: eight tasks of eight episodes, all edits judged, no skill dropout, and
 // the KL term of the scripts, by world.
-func (c *runConfig) published(world string) {
+func (c *runConfig) published() {
 	c.Train.Tasks, c.Train.Group, c.Train.Retire.Dropout = 8, 8, 0
 	c.Train.Rollout.RetrieveBy = skill.Ranked
 	c.Train.Learn.KL = 0.01
-	if world == realShop || world == madeShop {
+	if c.World.Name == realShop || c.World.Name == madeShop {
 		c.Train.Learn.KL = 0.05
 	}
 }

@@ -25,8 +25,8 @@ type trainCmd struct {
 	Resume      bool     `help:"Go on with the run in --run, with the settings it was begun with."`
 	Env         string   `help:"World: household or shop (generated, no download), alfworld or webshop (the real ones under --data), or openenv:ADDRESS (on a server)." default:"household"`
 	Data        string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
-	Preset      string   `help:"Settings to start from: default, paper, release, smoke, pretrained, server or distant." default:"default"`
-	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero, teacher, frozen. Laid over the preset." placeholder:"NAME"`
+	Preset      string   `help:"Settings to start from: default, paper, release, quick, smoke, pretrained, server or distant." default:"default"`
+	Ablation    []string `help:"What to leave out, or to take another in its place: no-skills, no-review, no-utility, joint, clip-zero, teacher, frozen, paper. Laid over the preset." placeholder:"NAME"`
 	Config      string   `help:"File of settings that are laid over the preset." type:"existingfile" placeholder:"FILE"`
 	Set         []string `help:"One setting, laid over the file, such as train.learn.rate=1e-4. May be repeated." sep:"none" placeholder:"KEY=VALUE"`
 	Seed        *uint64  `help:"Root seed: the same seed gives the same run."`
