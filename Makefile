@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python tracking-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench quick alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python tracking-python
 
 check: format vet lint test
 
@@ -110,6 +110,12 @@ results-page: build
 		if [ -e "docs/results/$${rest%%|*}" ]; then bin/skillmaster bench method --table $${rest#*|}; else echo "Not run yet."; fi; \
 	done; } > runs/results.md
 	mv runs/results.md docs/results.md
+
+# The same table in miniature: a small policy, generated games, one seed. A quarter of an hour on two idle cores; a test runs it with less of each.
+QUICK = --preset quick --seeds 1 --dir runs/quick --keep runs/quick/kept --rows cloned,full,paper,no-skills,no-review,no-utility,joint,clip-zero \
+	--cells on,off,constrained,online
+quick: build
+	bin/skillmaster bench method $(QUICK)
 
 # Models and adapters that were exported, read by transformers and PEFT. PYTHON is one with torch, transformers and peft.
 model-python:

@@ -38,6 +38,9 @@ func (s Saved) Verify() error {
 	return nil
 }
 
+// Hash is the SHA-256 of the file that was written, in hexadecimal: equal for equal states of the learner.
+func (s Saved) Hash() string { return s.sum.sha256 }
+
 // saving is a checkpoint whose file is written and whose row is not.
 type saving struct {
 	train.Checkpoint

@@ -21,7 +21,7 @@ type benchMethodCmd struct {
 	Dir        string   `help:"Where the runs are kept while they are needed." default:"runs/method" placeholder:"DIR"`
 	Keep       string   `help:"Where what each run came to is kept, in small files." default:"docs/results/method" placeholder:"DIR"`
 	Seeds      []uint64 `help:"Root seeds: each has one warm start, which all its runs share." default:"1,2,3"`
-	Rows       []string `help:"Ways to train: cloned (the warm start alone), full, paper (the paper's settings), and names of train --ablation." default:"cloned,full,joint,clip-zero,no-skills"`
+	Rows       []string `help:"Ways to train: cloned (the warm start alone), full, and names of train --ablation." default:"cloned,full,joint,clip-zero,no-skills"`
 	Env        string   `help:"World: household or shop (generated), alfworld or webshop." default:"household" enum:"household,shop,alfworld,webshop"`
 	Data       string   `help:"Folder of the real games." default:"${data}" placeholder:"DIR"`
 	Preset     string   `help:"Settings to start from, as for train." default:"default"`
@@ -38,7 +38,8 @@ func (benchMethodCmd) Help() string {
 	return `For each seed: one warm start; from it a run for each row; then the panels, played with every policy in every cell.
 Prints tables in Markdown, with intervals. What a run came to is written to a small file under --keep as soon as it is known, and the
 tables are made from these files alone: what has one is not done again, whether or not its run is still there. A run that was stopped goes
-on. So the same command finishes what is left, on another day or another machine. Every command that it gives is printed to stderr.
+on. So the same command finishes what is left, on another day or another machine. Other panels and cells can be asked for later: they are added to
+what is kept. Every command that it gives is printed to stderr.
 
 Cells: on and off (skills in the prompts or not), constrained and constrained-off (the same, choosing among the admissible actions), online
 (the bank is edited between tasks). The warm start and plain GRPO know no skills: they are played without.
@@ -46,14 +47,13 @@ Cells: on and off (skills in the prompts or not), constrained and constrained-of
 Examples:
   skillmaster bench method > docs/results.md
   skillmaster bench method --table
-  skillmaster bench method --preset smoke --seeds 1,2 --dir /tmp/method --keep /tmp/kept
+  skillmaster bench method --preset quick --seeds 1 --dir runs/quick --keep runs/quick/kept
   skillmaster bench method --env alfworld --rows cloned,full --panels valid_seen,valid_unseen --cells on,off,constrained,online --keep docs/results/alfworld`
 }
 
 const (
 	cloned   = "cloned"    // the warm start alone
 	full     = "full"      // the method with nothing left out
-	paper    = "paper"     // the paper's settings
 	noSkills = "no-skills" // plain GRPO
 )
 
@@ -74,7 +74,7 @@ var without = map[string]string{"on": "off", "off": "off", "constrained": "const
 
 func (c *benchMethodCmd) validate() error {
 	for _, name := range c.Rows {
-		if name == cloned || name == full || name == paper {
+		if name == cloned || name == full {
 			continue
 		}
 		if err := new(runConfig).ablate(name); err != nil {
@@ -129,13 +129,13 @@ func (c *benchMethodCmd) Execute(ctx context.Context, command []string, stdout, 
 	return t.print(stdout, command)
 }
 
-// cellsOf are the cells that a row is played in.
-func (c *benchMethodCmd) cellsOf(row string) []string {
+// cellsOf are the cells that a row is played in, of those wanted.
+func cellsOf(row string, wanted []string) []string {
 	if !skillless(row) {
-		return c.Cells
+		return wanted
 	}
 	var out []string
-	for _, name := range c.Cells {
+	for _, name := range wanted {
 		if w := without[name]; w != "" && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
@@ -150,28 +150,30 @@ func (c *benchMethodCmd) run(seed uint64, row string) string {
 	return filepath.Join(c.Dir, fmt.Sprintf("seed-%d", seed), row)
 }
 
-// common are the options of train that all rows share, but for the preset of the paper's.
-func (c *benchMethodCmd) common(preset string) []string {
-	args := []string{"--env", c.Env, "--preset", preset}
+// common are the options of train that all rows share.
+func (c *benchMethodCmd) common() []string {
+	args := []string{"--env", c.Env, "--preset", c.Preset}
 	for _, s := range c.Set {
 		args = append(args, "--set", s)
 	}
 	return args
 }
 
-// make trains what is missing of a row under one seed, plays what was not played, and keeps what came of it.
+// make trains what is missing of a row under one seed, plays what was not played, and keeps what came of it beside what was
+// kept before.
 func (c *benchMethodCmd) make(ctx context.Context, seed uint64, row string, stderr io.Writer) error {
 	o, err := c.kept(seed, row)
 	if err != nil {
 		return err
 	}
-	if o != nil && !slices.ContainsFunc(c.panelCells(row), func(p panelCell) bool { return o.cell(p) == nil }) {
+	wanted := o.with(c.panelCells(row))
+	if o != nil && len(wanted) == len(o.Cells) {
 		return nil
 	}
 	warm, dir := c.run(seed, cloned), c.run(seed, row)
 	args := []string{"--iterations", "0"}
 	if row != cloned {
-		if err := c.finish(ctx, seed, warm, c.Preset, args, stderr); err != nil {
+		if err := c.finish(ctx, seed, warm, args, stderr); err != nil {
 			return err
 		}
 		args = []string{"--warm-from", warm}
@@ -179,23 +181,28 @@ func (c *benchMethodCmd) make(ctx context.Context, seed uint64, row string, stde
 			args = append(args, "--iterations", strconv.Itoa(c.Iterations))
 		}
 	}
-	preset := c.Preset
-	switch row {
-	case paper:
-		preset = paper
-	case cloned, full:
-	default:
+	if row != cloned && row != full {
 		args = append(args, "--ablation", row)
 	}
-	if err := c.finish(ctx, seed, dir, preset, args, stderr); err != nil {
+	if err := c.finish(ctx, seed, dir, args, stderr); err != nil {
 		return err
 	}
-	for _, p := range c.panelCells(row) {
-		if err := c.eval(ctx, dir, p, stderr); err != nil {
+	now, err := c.outcome(ctx, dir, seed, row)
+	if err != nil {
+		return err
+	}
+	now.take(o, stderr)
+	for _, p := range wanted {
+		if now.cell(p) != nil {
+			continue
+		}
+		r, err := c.eval(ctx, dir, p, stderr)
+		if err != nil {
 			return err
 		}
+		now.Cells = append(now.Cells, *r)
 	}
-	return withRun(ctx, dir, func(run *store.Run) error { return c.keep(ctx, run, seed, row) })
+	return c.keep(now)
 }
 
 // panelCell is one way to play one panel.
@@ -204,7 +211,7 @@ type panelCell struct{ panel, cell string }
 func (c *benchMethodCmd) panelCells(row string) []panelCell {
 	var out []panelCell
 	for _, p := range c.Panels {
-		for _, name := range c.cellsOf(row) {
+		for _, name := range cellsOf(row, c.Cells) {
 			out = append(out, panelCell{p, name})
 		}
 	}
@@ -212,7 +219,7 @@ func (c *benchMethodCmd) panelCells(row string) []panelCell {
 }
 
 // finish trains a run to its end, from where it is.
-func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, preset string, more []string, stderr io.Writer) error {
+func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir string, more []string, stderr io.Writer) error {
 	args := []string{"train", "--run", dir, "--data", c.Data, "--workers", strconv.Itoa(c.Workers)}
 	done, err := c.finished(ctx, dir)
 	switch {
@@ -221,7 +228,7 @@ func (c *benchMethodCmd) finish(ctx context.Context, seed uint64, dir, preset st
 	case err == nil:
 		args = append(args, "--resume")
 	case errors.Is(err, store.ErrNoRun):
-		args = append(append(args, c.common(preset)...), "--seed", strconv.FormatUint(seed, 10))
+		args = append(append(args, c.common()...), "--seed", strconv.FormatUint(seed, 10))
 		args = append(args, more...)
 	default:
 		return err
@@ -242,21 +249,23 @@ func (c *benchMethodCmd) finished(ctx context.Context, dir string) (done bool, e
 	return done, err
 }
 
-// eval plays a panel with a run's policy, if nobody has.
-func (c *benchMethodCmd) eval(ctx context.Context, dir string, p panelCell, stderr io.Writer) error {
-	var played bool
-	err := withRun(ctx, dir, func(run *store.Run) (err error) {
-		_, played, err = evaluation(ctx, run, p)
-		return err
-	})
-	if err != nil || played {
-		return err
+// eval is what a panel gives with a run's policy. It is played if nobody has.
+func (c *benchMethodCmd) eval(ctx context.Context, dir string, p panelCell, stderr io.Writer) (*panelResult, error) {
+	r, err := c.played(ctx, dir, p)
+	if err != nil || r != nil {
+		return r, err
 	}
 	way := cells[p.cell]
-	return c.give(ctx, []string{
+	if err := c.give(ctx, []string{
 		"eval", "--run", dir, "--panel", p.panel, "--retrieval", way.retrieval, "--bank", way.bank, "--decoding", way.decoding,
 		"--data", c.Data, "--workers", strconv.Itoa(c.Workers),
-	}, stderr)
+	}, stderr); err != nil {
+		return nil, err
+	}
+	if r, err = c.played(ctx, dir, p); err == nil && r == nil {
+		err = fmt.Errorf("%s: panel %s was not played as %s", dir, p.panel, p.cell)
+	}
+	return r, err
 }
 
 // give is a command of this program.

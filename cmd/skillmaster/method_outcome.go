@@ -24,6 +24,7 @@ type outcome struct {
 	Seed       uint64             `json:"seed"`
 	Settings   []string           `json:"settings"` // options of train that all rows share
 	Iterations int                `json:"iterations"`
+	Weights    string             `json:"weights,omitempty"` // hash of the last checkpoint's file; "" in files made before it was kept
 	Machine    machine            `json:"machine"`
 	Day        string             `json:"day"`
 	Minutes    map[string]float64 `json:"minutes"` // wall time by part, the warm start's own for cloned alone
@@ -33,6 +34,11 @@ type outcome struct {
 	Reviews    map[string]float64 `json:"reviews"` // of the last ten iterations: see count
 	Learning   []progress         `json:"learning"`
 	Cells      []panelResult      `json:"cells"`
+
+	// Of the run, while it is at hand: the bank that it ended with, its policy version and its panels.
+	bank    string
+	version int
+	panels  []store.Panel
 }
 
 // progress is the held-out panel at one moment of a run.
@@ -151,9 +157,9 @@ func (c *benchMethodCmd) kept(seed uint64, row string) (*outcome, error) {
 		return nil, fmt.Errorf("%s is of row %s and seed %d", path, o.Row, o.Seed)
 	}
 	iterations := row == cloned || c.Iterations == 0 || o.Iterations == c.Iterations
-	if !slices.Equal(o.Settings, c.common(c.Preset)) || !iterations {
+	if !slices.Equal(o.Settings, c.common()) || !iterations {
 		return nil, fmt.Errorf("%s was made with %s and %d iterations, not with %s and %d: take it away, or keep the others elsewhere with --keep",
-			path, strings.Join(o.Settings, " "), o.Iterations, strings.Join(c.common(c.Preset), " "), c.Iterations)
+			path, strings.Join(o.Settings, " "), o.Iterations, strings.Join(c.common(), " "), c.Iterations)
 	}
 	for _, p := range o.Cells {
 		if p.tasks() == 0 || len(p.Steps) != p.tasks() {
@@ -163,40 +169,78 @@ func (c *benchMethodCmd) kept(seed uint64, row string) (*outcome, error) {
 	return o, nil
 }
 
-// keep writes what a run came to.
-func (c *benchMethodCmd) keep(ctx context.Context, run *store.Run, seed uint64, row string) error {
-	saved, _, err := run.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	o := outcome{
-		Row: row, Seed: seed, Settings: c.common(c.Preset), Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
-		Minutes: map[string]float64{}, Trained: saved.Checkpoint.Tokens,
+// outcome is what a run came to, before any panel is played.
+func (c *benchMethodCmd) outcome(ctx context.Context, dir string, seed uint64, row string) (*outcome, error) {
+	o := &outcome{
+		Row: row, Seed: seed, Settings: c.common(), Machine: thisMachine(), Day: time.Now().UTC().Format(time.DateOnly),
+		Minutes: map[string]float64{},
 	}
 	o.Machine.Load = "" // of this moment, not of the run's
-	points, err := run.Metrics(ctx, "")
-	if err != nil {
-		return err
-	}
-	o.count(points)
-	commits, err := run.Commits(ctx)
-	if err != nil {
-		return err
-	}
-	o.Commits = len(commits)
-	if err := o.time(ctx, run); err != nil {
-		return err
-	}
-	for _, p := range c.panelCells(row) {
-		e, ok, err := evaluation(ctx, run, p)
+	return o, withRun(ctx, dir, func(run *store.Run) error {
+		saved, _, err := run.Latest(ctx)
 		if err != nil {
 			return err
 		}
-		if !ok {
-			return fmt.Errorf("%s: panel %s was not played as %s", run.Dir(), p.panel, p.cell)
+		o.Trained, o.Weights, o.bank, o.version = saved.Checkpoint.Tokens, saved.Hash(), saved.Bank.Hash(), saved.PolicyVersion
+		m, err := run.Manifest(ctx)
+		if err != nil {
+			return err
 		}
-		o.Cells = append(o.Cells, resultOf(e, p))
+		o.panels = m.Panels
+		points, err := run.Metrics(ctx, "")
+		if err != nil {
+			return err
+		}
+		o.count(points)
+		commits, err := run.Commits(ctx)
+		if err != nil {
+			return err
+		}
+		o.Commits = len(commits)
+		return o.time(ctx, run)
+	})
+}
+
+// with are the panels and cells that are kept, and after them those that are not and are wanted. The outcome may be nil.
+func (o *outcome) with(wanted []panelCell) []panelCell {
+	var out []panelCell
+	if o != nil {
+		for _, p := range o.Cells {
+			out = append(out, panelCell{p.Panel, p.Cell})
+		}
 	}
+	for _, p := range wanted {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// take takes over what was kept of the same run: its cells, and day, machine and times, so that a run that had to be made
+// again counts as it did at first. What is of other weights, another bank or another panel is left, and said: it will be played again.
+// Files without a hash of the weights are told by the ids that were trained on.
+func (o *outcome) take(kept *outcome, stderr io.Writer) {
+	if kept == nil {
+		return
+	}
+	if kept.Trained != o.Trained || kept.Weights != "" && kept.Weights != o.Weights {
+		fmt.Fprintf(stderr, "%s, seed %d: the run was made again and has other weights: all of its panels are played again\n", o.Row, o.Seed)
+		return
+	}
+	o.Machine, o.Day, o.Minutes, o.Learning = kept.Machine, kept.Day, kept.Minutes, kept.Learning
+	for _, p := range kept.Cells {
+		same := func(q store.Panel) bool { return q.Name == p.Panel && q.Hash == p.PanelHash }
+		if p.Bank == o.bank && p.PolicyVersion == o.version && slices.ContainsFunc(o.panels, same) {
+			o.Cells = append(o.Cells, p)
+			continue
+		}
+		fmt.Fprintf(stderr, "%s, seed %d: panel %s (%s) was of another bank or other tasks: it is played again\n", o.Row, o.Seed, p.Panel, p.Cell)
+	}
+}
+
+// keep writes what a run came to.
+func (c *benchMethodCmd) keep(o *outcome) error {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -204,7 +248,7 @@ func (c *benchMethodCmd) keep(ctx context.Context, run *store.Run, seed uint64, 
 	if err := os.MkdirAll(c.Keep, 0o755); err != nil {
 		return err
 	}
-	return writeWhole(c.file(seed, row), func(w io.Writer) error {
+	return writeWhole(c.file(o.Seed, o.Row), func(w io.Writer) error {
 		_, err := w.Write(append(data, '\n'))
 		return err
 	})
@@ -266,22 +310,27 @@ func (o *outcome) time(ctx context.Context, run *store.Run) error {
 	return nil
 }
 
-// evaluation is what a panel gave, played so under the policy and the bank that a run ended with.
-func evaluation(ctx context.Context, run *store.Run, p panelCell) (train.Evaluation, bool, error) {
-	saved, _, err := run.Latest(ctx)
-	if err != nil {
-		return train.Evaluation{}, false, err
-	}
-	all, err := run.Evaluations(ctx)
-	if err != nil {
-		return train.Evaluation{}, false, err
-	}
-	way := cells[p.cell]
-	for _, e := range slices.Backward(all) {
-		if e.Panel == p.panel && e.Retrieval == (way.retrieval == "on") && e.Online == (way.bank == "online") && e.Constrained == (way.decoding == "constrained") &&
-			e.PolicyVersion == saved.Checkpoint.PolicyVersion && e.Evaluation.Bank == saved.Bank.Hash() {
-			return e.Evaluation, true, nil
+// played is what a panel gave, played so under the policy and the bank that a run ended with; nil if nobody has.
+func (c *benchMethodCmd) played(ctx context.Context, dir string, p panelCell) (r *panelResult, err error) {
+	err = withRun(ctx, dir, func(run *store.Run) error {
+		saved, _, err := run.Latest(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	return train.Evaluation{}, false, nil
+		all, err := run.Evaluations(ctx)
+		if err != nil {
+			return err
+		}
+		way := cells[p.cell]
+		for _, e := range slices.Backward(all) {
+			if e.Panel == p.panel && e.Retrieval == (way.retrieval == "on") && e.Online == (way.bank == "online") && e.Constrained == (way.decoding == "constrained") &&
+				e.PolicyVersion == saved.Checkpoint.PolicyVersion && e.Evaluation.Bank == saved.Bank.Hash() {
+				result := resultOf(e.Evaluation, p)
+				r = &result
+				return nil
+			}
+		}
+		return nil
+	})
+	return r, err
 }

@@ -225,8 +225,10 @@ func (t methodTable) printRuns(b *strings.Builder) {
 			var panels []string
 			version, bank := 0, ""
 			for _, p := range o.Cells {
-				panels = append(panels, fmt.Sprintf("%s (%s) %s %d of %d", p.Panel, p.Cell, p.PanelHash, p.won(), p.tasks()))
 				version, bank = p.PolicyVersion, p.Bank
+				if slices.Contains(t.panels, p.Panel) && slices.Contains(cellsOf(r.name, t.cells), p.Cell) {
+					panels = append(panels, fmt.Sprintf("%s (%s) %s %d of %d", p.Panel, p.Cell, p.PanelHash, p.won(), p.tasks()))
+				}
 			}
 			fmt.Fprintf(b, "| %s | %d | %d | %s, %s, %d cores | %.1f | %d | %.12s | %s |\n", r.name, o.Seed, o.Iterations, o.Day, o.Machine.CPU, o.Machine.Cores, o.minutes(), version, bank,
 				strings.Join(panels, "; "))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestBenchMethod(t *testing.T) {
 	if _, errs := must(t, 0, args...); strings.Contains(errs, "skillmaster ") {
 		t.Errorf("the run of joint was there, and yet it did %s", errs)
 	}
+	askedLater(t, args, keep, out)
 	must(t, 1, append(args, "--set", "train.tasks=3")...) // other settings than those kept
 	must(t, 2, "bench", "method", "--rows", "everything")
 	must(t, 2, "bench", "method", "--cells", "everywhere")
@@ -65,6 +67,101 @@ func TestBenchMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, 1, append(args, "--table")...)
+	}
+}
+
+// askedLater asks for one more cell where the run of "full" is gone: it is made again and comes to the same weights, what was
+// played stays, and only what is new is played. What was kept of other weights or other tasks is played again.
+func askedLater(t *testing.T, args []string, keep, page string) {
+	t.Helper()
+	more := append(args, "--cells", "off,constrained")
+	kept := map[string]string{}
+	for _, row := range []string{"cloned", "full", "joint", "no-skills"} {
+		kept[row] = fileText(t, filepath.Join(keep, row+"-1.json"))
+	}
+	// joint as files were before they named their weights; no-skills of other tasks
+	spoil(t, filepath.Join(keep, "joint-1.json"), `"weights":"[0-9a-f]+",`, "")
+	spoil(t, filepath.Join(keep, "no-skills-1.json"), `"panel_hash":"[0-9a-f]+"`, `"panel_hash":"0"`)
+	_, errs := must(t, 0, more...)
+	if n, m := strings.Count(errs, "skillmaster train"), strings.Count(errs, "skillmaster eval"); n != 1 || m != 4 {
+		t.Errorf("%d runs were trained and %d panels played, want 1 and 4:\n%s", n, m, errs)
+	}
+	if !strings.Contains(errs, "other tasks") {
+		t.Errorf("nothing says that a panel's tasks are others:\n%s", errs)
+	}
+	for row, before := range kept {
+		after := fileText(t, filepath.Join(keep, row+"-1.json"))
+		head := strings.TrimSuffix(before, "]}\n") // all but the end of the cells
+		if !strings.HasPrefix(after, head) || !strings.Contains(after, `"cell":"constrained`) {
+			t.Errorf("%s was\n%s\nand is\n%s", row, before, after)
+		}
+	}
+	if again, errs := must(t, 0, args...); again != page || strings.Contains(errs, "skillmaster ") {
+		t.Errorf("the first cells are others now, or were played again:\n%s%s", errs, again)
+	}
+	spoil(t, filepath.Join(keep, "full-1.json"), `"weights":"[0-9a-f]+"`, `"weights":"0"`)
+	_, errs = must(t, 0, append(args, "--cells", "constrained-off")...)
+	if !strings.Contains(errs, "other weights") || strings.Contains(errs, "skillmaster train") {
+		t.Errorf("nothing says that the weights are others:\n%s", errs)
+	}
+	if again, _ := must(t, 0, args...); again != page {
+		t.Errorf("played again it is\n%s", again)
+	}
+}
+
+func fileText(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// spoil replaces what a pattern finds in a file.
+func spoil(t *testing.T, path, pattern, by string) {
+	t.Helper()
+	before := fileText(t, path)
+	after := regexp.MustCompile(pattern).ReplaceAllString(before, by)
+	if after == before {
+		t.Fatalf("%s has no %s", path, pattern)
+	}
+	if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What make quick runs, with less of everything, gives all rows in all cells.
+func TestQuick(t *testing.T) {
+	_, line, ok := strings.Cut(fileText(t, filepath.Join("..", "..", "Makefile")), "\nQUICK = ")
+	if !ok {
+		t.Fatal("the Makefile has no QUICK")
+	}
+	line, _, _ = strings.Cut(line, "\nquick:")
+	dir := t.TempDir()
+	args := append([]string{"bench", "method"}, strings.Fields(strings.ReplaceAll(line, "\\\n", " "))...)
+	args = append(args, "--dir", dir, "--keep", filepath.Join(dir, "kept"), "--iterations", "1")
+	for _, s := range []string{
+		"model.layers=1", "corpus=50", "train.warm.updates=4", "train.warm.round=4", "train.warm.tokens=500", "train.tasks=1", "train.group=2",
+		"train.probe.tasks=1", "train.gate.tasks=1", `world.sizes={"train":12,"probe":12,"gate":12,"valid":6,"report":6}`,
+	} {
+		args = append(args, "--set", s)
+	}
+	out, _ := must(t, 0, args...)
+	for _, cell := range []string{"on", "off", "constrained", "online"} {
+		_, table, ok := strings.Cut(out, "### Panel report, "+cellTitles[cell]+"\n")
+		if !ok {
+			t.Errorf("there is no table of %q:\n%s", cell, out)
+		}
+		table, _, _ = strings.Cut(table, "\n#")
+		for _, row := range []string{"cloned", "full", "paper", "no-skills", "no-review", "no-utility", "joint", "clip-zero"} {
+			if skillless(row) && without[cell] == "" {
+				continue
+			}
+			if !strings.Contains(table, "| "+row+" | 1 | 6 |") {
+				t.Errorf("%s is not in the table of %q:\n%s", row, cell, table)
+			}
+		}
 	}
 }
 
@@ -97,6 +194,10 @@ func TestAblations(t *testing.T) {
 		if !ok {
 			t.Errorf("--ablation %s does not leave out what it says", name)
 		}
+	}
+	laid, _ := must(t, 0, "train", "--print-config", "--ablation", "paper")
+	if preset, _ := must(t, 0, "train", "--print-config", "--preset", "paper"); laid != preset {
+		t.Error("--ablation paper and --preset paper are not the same over the default")
 	}
 	_, errs := must(t, 2, "train", "--ablation", "nothing")
 	for name := range ablations {
