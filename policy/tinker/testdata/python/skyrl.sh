@@ -3,41 +3,17 @@
 #
 # Installs SkyRL from PyPI under DIR, for which a Python 3.12 has to be there (PYTHON312 names one), makes a tiny random Qwen3,
 # and teaches it the form of the game with our engine. SkyRL serves that: our engine and SkyRL are compared on the same
-# weights, and our client trains five iterations there. Every step says what it does; the first that fails ends the script.
-set -eu
-
+# weights, and our client trains five iterations there.
 here=$(cd "$(dirname "$0")" && pwd)
-program=$(realpath "$1")
-dir=$2
-mkdir -p "$dir"
-dir=$(realpath "$dir")
-export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES=
+. "$here/../../../../testdata/python/steps.sh"
+export OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES=
 export JAX_COMPILATION_CACHE_DIR="$dir/skyrl-compiled" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.5
 
-step() { what=$*; echo "== $what" >&2; }
-server=""
-end() {
-	code=$?
-	[ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
-	[ "$code" = 0 ] || echo "FAILED: $what (exit code $code; logs are in $dir)" >&2
-	exit "$code"
-}
-trap end EXIT
-
-step "install uv from PyPI"
-[ -x "$dir/uv/bin/uv" ] || { python3 -m venv "$dir/uv" && "$dir/uv/bin/pip" install -q uv; }
-PATH="$dir/uv/bin:$PATH"
-
-# Its API imports aiohttp, which neither of the two extras asks for. pip alone takes hours to choose versions.
 step "find a Python 3.12"
-python312=$("${PYTHON312:-python3.12}" -c 'import sys; assert sys.version_info[:2] == (3, 12), sys.version; print(sys.executable)')
-
-step "install skyrl[tinker,jax] 0.4.0 from PyPI"
-[ -e "$dir/skyrl/whole" ] || {
-	uv venv -q --clear --python "$python312" "$dir/skyrl"
-	uv pip install -q --python "$dir/skyrl/bin/python" 'skyrl[tinker,jax]==0.4.0' aiohttp
-	touch "$dir/skyrl/whole"
-}
+python=$("${PYTHON312:-python3.12}" -c 'import sys; assert sys.version_info[:2] == (3, 12), sys.version; print(sys.executable)')
+# Its API imports aiohttp, which neither of the two extras asks for.
+install skyrl 'skyrl[tinker,jax]==0.4.0' aiohttp
+PATH=$dir/uv/bin:$PATH
 
 step "make a tiny random Qwen3"
 rm -rf "$dir"/skyrl-*-run "$dir"/skyrl-words "$dir"/skyrl-random "$dir"/skyrl-base "$dir"/skyrl-kept "$dir"/skyrl.db*
@@ -55,20 +31,14 @@ plain="--set train.rollout.guide=false --set train.rollout.recap=0 --set train.r
 "$program" model export --run "$dir/skyrl-warm-run" --to "$dir/skyrl-base"
 
 step "start SkyRL"
-port=$("$dir/skyrl/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-# The server starts its engine by `uv run`, with what it was itself started by.
-VIRTUAL_ENV="$dir/skyrl" UV_OFFLINE=1 uv run --no-project --active -m skyrl.tinker.api --host 127.0.0.1 --port "$port" --base-model "$dir/skyrl-base" \
-	--backend jax --backend-config '{"max_lora_adapters":4,"max_lora_rank":8,"train_micro_batch_size":1,"sample_max_num_sequences":8}' \
-	--checkpoints-base "$dir/skyrl-kept" --database-url "sqlite:///$dir/skyrl.db" >"$dir/skyrl-serve.log" 2>&1 &
-server=$!
+port=$(port)
 url=http://127.0.0.1:$port
-answers() { "$dir/skyrl/bin/python" -c "import urllib.request; urllib.request.urlopen('$url/api/v1/healthz', timeout=20)" 2>/dev/null; }
-for _ in $(seq 120); do
-	! answers || break
-	kill -0 "$server"
-	sleep 2
-done
-answers
+# The server starts its engine by `uv run`, with what it was itself started by.
+export VIRTUAL_ENV="$dir/skyrl" UV_OFFLINE=1
+serve "$dir/skyrl-serve.log" uv run --no-project --active -m skyrl.tinker.api --host 127.0.0.1 --port "$port" --base-model "$dir/skyrl-base" \
+	--backend jax --backend-config '{"max_lora_adapters":4,"max_lora_rank":8,"train_micro_batch_size":1,"sample_max_num_sequences":8}' \
+	--checkpoints-base "$dir/skyrl-kept" --database-url "sqlite:///$dir/skyrl.db"
+await answers "$url/api/v1/healthz"
 
 step "log-probabilities and a step of the optimiser are those of our engine; a wrong dialect is refused"
 SKILLMASTER_SKYRL_URL="$url" SKILLMASTER_SKYRL_MODEL="$dir/skyrl-base" SKILLMASTER_SKYRL_KEPT="$dir/skyrl-kept" \
@@ -79,6 +49,6 @@ step "five iterations on generated games"
 	--set "model.pretrained=$dir/skyrl-base" --set model.adapter.rank=8 --set model.context=512 $plain --set train.rollout.review_tokens=64 \
 	--iterations 5 --set train.warm.updates=0 --set train.warm.clip_norm=0 --set train.learn.clip_norm=0 --set train.learn.rate=1e-3 \
 	--set train.learn.rate_warm_up=0 --set train.tasks=2 --set train.group=4 --set train.probe.tasks=1 --set train.evaluate=5 --set "$small" \
-	--run "$dir/skyrl-there-run" 2>&1 | tee "$dir/skyrl-train.log"
+	--run "$dir/skyrl-there-run" >"$dir/skyrl-train.log" 2>&1
 python3 "$here/trained.py" "$dir/skyrl-there-run/run.db" 5
 step "trained"
