@@ -111,8 +111,15 @@ var faults = map[string]struct {
 	"error without code": {func(c *websocket.Conn) bool { return write(c, `{"type":"error","data":"oops"}`) }, "error cannot be read"},
 }
 
-// quick are limits under which nothing takes long.
-var quick = Limits{Tries: 2, Reply: 150 * time.Millisecond, Connect: 5 * time.Second}
+// limits of a client that tries twice. An answer that never comes is not waited for long, one that is wrong has all the time
+// that a busy machine takes.
+func limits(fault string) Limits {
+	l := Limits{Tries: 2, Reply: time.Minute}
+	if fault == "stalls" {
+		l.Reply = 2 * time.Second
+	}
+	return l
+}
 
 func hall(t *testing.T, w World) episode.Task {
 	t.Helper()
@@ -129,7 +136,7 @@ func TestFaultyStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, url := breaks(t, func(c *websocket.Conn, _, message int) bool { return message == 3 && f.answer(c) })
-			w := dial(t, Options{URL: url, Limits: quick})
+			w := dial(t, Options{URL: url, Limits: limits(name)})
 			e, _, err := w.Open(t.Context(), hall(t, w), 1)
 			if err != nil {
 				t.Fatal(err)
@@ -160,7 +167,7 @@ func TestFaultyReset(t *testing.T) {
 				return message == 1 && connection != 2 && f.answer(c)
 			})
 			var noticed atomic.Int32
-			w := dial(t, Options{URL: url, Limits: quick, Notice: func(string) { noticed.Add(1) }})
+			w := dial(t, Options{URL: url, Limits: limits(name), Notice: func(string) { noticed.Add(1) }})
 			e, o, err := w.Open(t.Context(), hall(t, w), 1)
 			if err != nil || o.Text == "" {
 				t.Fatalf("second try: %+v, %v", o, err)
