@@ -201,7 +201,6 @@ func (w *waiting) poll(ctx context.Context, p promise) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, w.refused(ctx, err)
 	}
-	w.broken, w.bad, w.paused = 0, 0, 0
 	if kind == protobuf {
 		return reply, true, nil
 	}
@@ -214,6 +213,7 @@ func (w *waiting) poll(ctx context.Context, p promise) ([]byte, bool, error) {
 	if err := decode(reply, &r); err != nil {
 		return nil, false, w.again(err)
 	}
+	w.broken, w.bad, w.paused = 0, 0, 0
 	switch {
 	case r.Type == "try_again":
 		return nil, false, nil

@@ -68,6 +68,7 @@ type dialect struct {
 	clips   bool // heeds the clip of an optimiser step
 	betas   bool // heeds betas, epsilon and decay of an optimiser step; else they are settings of the server
 	forgets bool // weights can be loaded without the optimiser's state
+	evenly  bool // ppo has one limit for both sides, clip_range, and a KL term of its own
 	seed    int  // bits of a seed it takes
 	refuse  string
 }
@@ -80,7 +81,7 @@ var dialects = map[Dialect]dialect{
 	SkyRL:    {body: asProto, forward: byFlag, mask: true, seed: 31},
 	TuFT:     {body: asProto, forward: byFlag, clips: true, betas: true, forgets: true, seed: 31},
 	// Its log-probabilities come with gradients only: the loss is the server's own.
-	OpenRL:      {clips: true, betas: true, seed: 31},
+	OpenRL:      {clips: true, betas: true, evenly: true, seed: 31},
 	TinkerCloud: {forward: ownEndpoint, seed: 31},
 	Twinkle:     {refuse: "its importance_sampling is a loss of its own that normalises what it is sent: nothing can be learnt with it that is the loss it was meant to be"},
 	SkillMaster: {body: asProto, forward: byFlag, mask: true, clips: true, betas: true, forgets: true, seed: 64},

@@ -359,12 +359,9 @@ func (c *Client) ppo(batch []grpo.Datum, l grpo.Loss) (lossInput, error) {
 	if l.DualClip != 0 || l.MaxDrift != 0 {
 		return lossInput{}, errors.New("servers know no dual clip and no truncation: set train.learn.dual_clip=0 and max_drift=0, or one_pass=false")
 	}
-	in := lossInput{Loss: "ppo", Config: map[string]float64{"clip_low_threshold": 1 - l.ClipLow, "clip_high_threshold": 1 + l.ClipHigh}}
-	if l.ClipLow == 0 {
-		in.Config["clip_low_threshold"] = 0
-	}
-	if l.ClipHigh == 0 {
-		in.Config["clip_high_threshold"] = math.MaxFloat32
+	in, err := c.clipped(l)
+	if err != nil {
+		return lossInput{}, err
 	}
 	for i, d := range batch {
 		if d.LogProb == nil {
@@ -379,6 +376,27 @@ func (c *Client) ppo(batch []grpo.Datum, l grpo.Loss) (lossInput, error) {
 			a[t] = float32(float64(w) * (float64(d.Advantage[t]) - l.KL*slope))
 		}
 		in.Data = append(in.Data, c.shifted(d, d.LogProb, a, len(batch)))
+	}
+	return in, nil
+}
+
+// clipped names the server's loss of a ratio that is clipped as in l. Its limits are absolute; a limit of 0 in l is none.
+func (c *Client) clipped(l grpo.Loss) (lossInput, error) {
+	switch {
+	case !c.dialect.evenly:
+	case l.ClipLow == 0 && l.ClipHigh == 0:
+		return lossInput{Loss: "importance_sampling"}, nil
+	case l.ClipLow != l.ClipHigh:
+		return lossInput{}, fmt.Errorf("servers of dialect %s clip both sides alike: set train.learn.clip_low and clip_high to the same", c.options.Dialect)
+	default:
+		return lossInput{Loss: "ppo", Config: map[string]float64{"clip_range": l.ClipLow, "kl_coeff": 0}}, nil
+	}
+	in := lossInput{Loss: "ppo", Config: map[string]float64{"clip_low_threshold": 1 - l.ClipLow, "clip_high_threshold": 1 + l.ClipHigh}}
+	if l.ClipLow == 0 {
+		in.Config["clip_low_threshold"] = 0
+	}
+	if l.ClipHigh == 0 {
+		in.Config["clip_high_threshold"] = math.MaxFloat32
 	}
 	return in, nil
 }

@@ -305,5 +305,5 @@ type promise struct {
 
 type retrieve struct {
 	Request  string `json:"request_id"`
-	Metadata bool   `json:"allow_metadata_only,omitempty"`
+	Metadata bool   `json:"allow_metadata_only"`
 }
