@@ -8,7 +8,7 @@ const PanelWidth = 32
 // PackedLen returns the length of a packed matrix of k rows and n columns: k·n with n rounded up to whole panels.
 func PackedLen(k, n int) int { return k * panels(n) * PanelWidth }
 
-func panels(n int) int { return (n + PanelWidth - 1) / PanelWidth }
+func panels(n int) int { return divide(n, PanelWidth) }
 
 // PackB packs B [k,n], row-major with leading dimension ld, for Gemm and GemmT: panel p holds rows 0..k−1 of columns
 // 32p..32p+31, so dst[p·k·32 + i·32 + j] is B[i, 32p+j], and 0 in columns past n. dst must have PackedLen(k, n) elements
@@ -60,13 +60,14 @@ type product struct {
 // rows k0..k0+k−1 of a packed matrix of packedK rows and at least n columns. m, n and k are at least 1, and C overlaps
 // neither A nor B.
 //
-// Each element is summed over ascending k from 0 by fused multiply-adds in one accumulator, which is then added to C if
-// accumulate. So a row of C depends on its own row of A alone, to the last bit, whatever else is computed with it.
-// (generic may round the product before it adds; its rows are as independent.)
+// Up to 256 k are taken together: an element is summed over ascending k from 0 by fused multiply-adds in one accumulator,
+// which is then added to C, but set if it is the first and not accumulate. So a row of C depends on its own row of A alone,
+// to the last bit, whatever else is computed with it. (generic may round the product before it adds; its rows are as
+// independent.)
 func Gemm(c []float32, ldc int, a []float32, lda int, m, n, k int, packed []float32, packedK, k0 int, accumulate bool) {
 	checkProduct("Gemm", c, ldc, m, n, k, packed, packedK, k0)
 	checkMatrix("Gemm", "a", len(a), m, k, lda)
-	active.gemm(product{
+	active.multiply(product{
 		c: c, a: a, b: packed[k0*PanelWidth:], m: m, n: n, k: k,
 		ldc: ldc, aRow: lda, aColumn: 1, panelLen: packedK * PanelWidth, accumulate: accumulate,
 	})
@@ -76,11 +77,32 @@ func Gemm(c []float32, ldc int, a []float32, lda int, m, n, k int, packed []floa
 func GemmT(c []float32, ldc int, a []float32, lda int, m, n, k int, packed []float32, packedK, k0 int, accumulate bool) {
 	checkProduct("GemmT", c, ldc, m, n, k, packed, packedK, k0)
 	checkMatrix("GemmT", "a", len(a), k, m, lda)
-	active.gemm(product{
+	active.multiply(product{
 		c: c, a: a, b: packed[k0*PanelWidth:], m: m, n: n, k: k,
 		ldc: ldc, aRow: 1, aColumn: lda, panelLen: packedK * PanelWidth, accumulate: accumulate,
 	})
 }
+
+// together is how many k are summed before C is written, at most: B's part of a panel then stays in the first-level cache while
+// all of A goes by.
+const together = 256
+
+// multiply makes C from equal parts of k, which begin at whole lines.
+func (k *kernels) multiply(p product) {
+	const line = 16
+	rest := p.k
+	part := divide(divide(rest, divide(rest, together)), line) * line
+	for {
+		p.k = min(part, rest)
+		k.gemm(p)
+		if rest -= p.k; rest == 0 {
+			return
+		}
+		p.a, p.b, p.accumulate = p.a[p.k*p.aColumn:], p.b[p.k*PanelWidth:], true
+	}
+}
+
+func divide(n, by int) int { return (n + by - 1) / by }
 
 func checkProduct(function string, c []float32, ldc, m, n, k int, packed []float32, packedK, k0 int) {
 	checkMatrix(function, "c", len(c), m, n, ldc)

@@ -32,8 +32,6 @@ func (t tiling) gemm(p product) {
 	}
 }
 
-func divide(n, by int) int { return (n + by - 1) / by }
-
 // block computes rows i..i+rows−1 of C from a, in tiles of height rows. Meanwhile the same part of the next panel is fetched,
 // since B may come from memory.
 func (t tiling) block(p *product, a []float32, i, rows, height int) {
@@ -62,12 +60,12 @@ const side = 8
 // copyBlock copies rows i..i+rows−1 of A in tiles of height rows, the last with what is left: element (r, k) of the tile that
 // begins with row x goes to dst[x·p.k + k·(rows of the tile) + r]. dst has side elements more, of which the last nobody reads.
 func copyBlock(dst []float32, p *product, i, rows, height int) {
-	together := p.k
+	few := p.k
 	if p.aRow == 1 {
-		together = 16 // of k: few enough for what they touch to stay in the first-level cache
+		few = 16 // of k: few enough for what they touch to stay in the first-level cache
 	}
-	for k0 := 0; k0 < p.k; k0 += together {
-		n := min(together, p.k-k0)
+	for k0 := 0; k0 < p.k; k0 += few {
+		n := min(few, p.k-k0)
 		for x := 0; x < rows; x += height {
 			h := min(height, rows-x)
 			from, to := p.a[(i+x)*p.aRow+k0*p.aColumn:], dst[x*p.k+k0*h:]

@@ -57,16 +57,29 @@ func (p *multiplication) at(i, k int) float32 {
 	return p.a[i*p.lda+k]
 }
 
-// fused returns the element by fused multiply-adds in ascending k, as Gemm promises it.
+// fused returns the element by fused multiply-adds in ascending k, 256 at most together, as Gemm promises it.
 func (p *multiplication) fused(i, j int) float32 {
-	var s float32
-	for k := range p.k {
-		s = fma32(p.at(i, k), p.b[(p.k0+k)*p.n+j], s)
+	parts := (p.k + 255) / 256
+	length := (p.k + parts - 1) / parts
+	for length%16 != 0 && parts > 1 {
+		length++
 	}
-	if p.accumulate {
-		s += p.before[i*p.ldc+j]
+	var c float32
+	for first := 0; first < p.k; first += length {
+		var s float32
+		for k := first; k < min(first+length, p.k); k++ {
+			s = fma32(p.at(i, k), p.b[(p.k0+k)*p.n+j], s)
+		}
+		switch {
+		case first > 0:
+			c += s
+		case p.accumulate:
+			c = p.before[i*p.ldc+j] + s
+		default:
+			c = s
+		}
 	}
-	return s
+	return c
 }
 
 // exact returns the element in float64 and how far one in float32 may be from it, whatever the order of its k+1 terms:
@@ -157,6 +170,9 @@ func TestGemmInBlocks(t *testing.T) {
 		exactly := Kernel() != "generic"
 		newMultiplication(r, 20, 33, 4099, false, true).check(t, exactly)
 		newMultiplication(r, 13, 65, 4099, true, false).check(t, exactly)
+		for _, k := range []int{255, 256, 257, 300, 512, 513} {
+			newMultiplication(r, 7, 33, k, k%2 == 0, k%3 == 0).check(t, exactly)
+		}
 		for _, m := range []int{1, 112, 113, 120, 225} {
 			newMultiplication(r, m, 130, 9, true, m%2 == 0).check(t, exactly)
 		}
