@@ -15,13 +15,12 @@ import (
 func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 	cfg := t.Config.Warm
 	if cfg.Updates > 0 {
-		w, err := newWarm(t.Config, t.Suite, t.Panels.Warm.Tasks, policy.NewChat(nil, t.Tokenizer, t.Template))
+		d, err := t.demonstrator()
 		if err != nil {
 			return err
 		}
-		w.demo.Count = Counter(t.Tokenizer)
 		for s.Round*cfg.Round < cfg.Updates {
-			if err := t.warmRound(ctx, s, w); err != nil {
+			if err := t.warmRound(ctx, s, d); err != nil {
 				return err
 			}
 		}
@@ -42,6 +41,20 @@ func (t *Trainer) warmStart(ctx context.Context, s *state) error {
 	return t.keep(ctx, s, r)
 }
 
+// demonstrator is who shows how to play: the conversations that were given, else the world's expert.
+func (t *Trainer) demonstrator() (demonstrator, error) {
+	render := policy.NewChat(nil, t.Tokenizer, t.Template)
+	if len(t.Conversations) > 0 {
+		return told{t.Conversations, render}, nil
+	}
+	w, err := newWarm(t.Config, t.Suite, t.Panels.Warm.Tasks, render)
+	if err != nil {
+		return nil, err
+	}
+	w.demo.Count = Counter(t.Tokenizer)
+	return w, nil
+}
+
 // freeze makes the policy as it is now the reference, if there is to be one and none was given.
 func (t *Trainer) freeze(ctx context.Context) error {
 	if t.Config.Learn.KL == 0 || t.Reference != nil {
@@ -60,14 +73,14 @@ func (t *Trainer) freeze(ctx context.Context) error {
 }
 
 // warmRound makes some updates and keeps them.
-func (t *Trainer) warmRound(ctx context.Context, s *state, w *warm) error {
+func (t *Trainer) warmRound(ctx context.Context, s *state, by demonstrator) error {
 	cfg := t.Config.Warm
 	r := Report{Phase: WarmStart, Round: s.Round, Metrics: map[string]float64{}}
 	watch := t.timer(&r)
 	from := s.Round * cfg.Round
 	to := min(cfg.Updates, from+cfg.Round)
 	var tally warmTally
-	demos, err := t.demonstrations(ctx, w, from)
+	demos, err := t.demonstrations(ctx, by, from)
 	if err != nil {
 		return err
 	}
@@ -85,7 +98,7 @@ func (t *Trainer) warmRound(ctx context.Context, s *state, w *warm) error {
 		})
 		if u+1 < to { // the next update's, meanwhile
 			g.Go(func() (err error) {
-				next, err = t.demonstrations(ctx, w, u+1)
+				next, err = t.demonstrations(ctx, by, u+1)
 				return err
 			})
 		}
@@ -104,10 +117,10 @@ func (t *Trainer) warmRound(ctx context.Context, s *state, w *warm) error {
 }
 
 // demonstrations are those of update u: as many as make up its tokens.
-func (t *Trainer) demonstrations(ctx context.Context, w *warm, u int) ([]episode.Trajectory, error) {
+func (t *Trainer) demonstrations(ctx context.Context, by demonstrator, u int) ([]episode.Trajectory, error) {
 	var out []episode.Trajectory
-	for tokens := 0; tokens < w.cfg.Tokens; {
-		d, err := w.demonstration(ctx, t.seed().Derive("demonstration", uint64(u), uint64(len(out))))
+	for tokens := 0; tokens < t.Config.Warm.Tokens; {
+		d, err := by.demonstration(ctx, t.seed().Derive("demonstration", uint64(u), uint64(len(out))))
 		if err != nil {
 			return nil, err
 		}

@@ -103,6 +103,9 @@ func TestUsefulEditsAreCommittedAndHarmfulOnesAreNot(t *testing.T) {
 			}
 			for _, c := range r.Commits {
 				committed++
+				if m := r.Metrics; m["gate/committed"] != 1 || m["gate/played"] < 2*float64(cfg.Gate.Tasks) {
+					t.Errorf("the metrics of a commit are %v", m)
+				}
 				e := c.Provenance.Evidence
 				if c.Hash != s.Bank.Hash() || c.Parent == c.Hash || e.Wins < 7 || e.EValue < 20 || c.Provenance.Task != gems[0].ID {
 					t.Errorf("commit %+v", c)
@@ -141,7 +144,8 @@ func TestEditThatTheGateCannotMeasure(t *testing.T) {
 		if err := trainer.gate(t.Context(), player, s, r, 1); err != nil {
 			t.Fatal(err)
 		}
-		if m := r.Metrics; m["gate/admitted"] != 1 || m["gate/spent"] != cfg.Gate.Alpha {
+		if m := r.Metrics; m["gate/admitted"] != 1 || m["gate/spent"] != cfg.Gate.Alpha ||
+			m["gate/committed"] != float64(want) || m["gate/rejected"] != float64(1-want) {
 			t.Errorf("%s: the metrics are %v", rule, m)
 		}
 		if len(r.Commits) != want || len(s.Gate.Pending) != 0 {

@@ -54,8 +54,8 @@ func (c correlation) put(to map[string]float64, key string) {
 
 // warmTally gathers what the updates of a warm-start round did.
 type warmTally struct {
-	demos, won, cut, tokens, trained int
-	steps, loss, norm                mean
+	demos, cut, tokens, trained int
+	won, steps, loss, norm      mean
 }
 
 func (w *warmTally) add(demos []episode.Trajectory, cut int, s policy.Stats) {
@@ -64,10 +64,11 @@ func (w *warmTally) add(demos []episode.Trajectory, cut int, s policy.Stats) {
 	w.tokens += s.Tokens
 	w.trained += s.Trained
 	for _, d := range demos {
-		w.steps.add(float64(len(d.Steps)))
-		if d.Success {
-			w.won++
+		if d.Stop == episode.Unfinished { // of a conversation, nobody knows how it ended
+			continue
 		}
+		w.steps.add(float64(len(d.Steps)))
+		w.won.add(indicator(d.Success))
 	}
 	w.loss.add(s.Loss)
 	w.norm.add(s.GradNorm)
@@ -75,10 +76,10 @@ func (w *warmTally) add(demos []episode.Trajectory, cut int, s policy.Stats) {
 
 func (w *warmTally) metrics(m map[string]float64) {
 	m["warm/demonstrations"] = float64(w.demos)
-	m["warm/expert_success"] = float64(w.won) / float64(w.demos)
 	m["warm/cut"] = float64(w.cut)
 	m["learn/tokens"] = float64(w.tokens)
 	m["learn/trained_tokens"] = float64(w.trained)
+	w.won.put(m, "warm/expert_success")
 	w.steps.put(m, "warm/steps_mean")
 	w.loss.put(m, "learn/loss")
 	w.norm.put(m, "learn/grad_norm")

@@ -30,7 +30,9 @@ type Trainer struct {
 	Vectors *skill.Vectors
 	// Teacher proposes skills, if Config.Teacher says so.
 	Teacher policy.Policy
-	Context int // most ids of a sequence the learner takes
+	// Conversations are what a warm start clones, if there are any, in place of episodes of the world's expert.
+	Conversations []chat.Conversation
+	Context       int // most ids of a sequence the learner takes
 	// Reference is the frozen policy of the KL term. nil: the policy as it is when learning begins; a run that goes on
 	// later must be given that one again.
 	Reference policy.Scorer

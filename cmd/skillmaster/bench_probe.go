@@ -31,7 +31,8 @@ type benchProbeCmd struct {
 // Help is shown under --help.
 func (benchProbeCmd) Help() string {
 	return `A scripted policy succeeds with a known chance, in 6 to 40 of 50 steps, and an edit adds a known effect to that chance. The judge of
-each preset (default, paper, release: the public release's rule, of independent arms whatever --shared says) tells what it would pay. Four tables:
+each preset (default, paper, release: the public release's rule, of independent arms whatever --shared says) tells what it would pay; signed
+is the release's rule without its cut at 0. Four tables:
 
   cost       episodes of one iteration of groups × members edits
   no effect  what an edit that does nothing is paid, by the policy's chance of success
@@ -92,8 +93,22 @@ type probeAdvantage struct {
 	Keep   float64 `json:"keep"`
 }
 
-// benched are the presets that are compared; the first is the one the others are measured against.
-var benched = []string{"release", "paper", "default"}
+// benched are the rules that are compared; the first is the one the others are measured against.
+var benched = []string{"release", signed, "paper", "default"}
+
+// signed is the rule of the release without its cut at 0: what the cut does is the difference between the two.
+const signed = "signed"
+
+// benchedConfig is the settings of a rule.
+func benchedConfig(name string) (train.Config, error) {
+	from := name
+	if name == signed {
+		from = "release"
+	}
+	c, err := preset(household, from)
+	c.Train.Probe.ClipAtZero = c.Train.Probe.ClipAtZero && name != signed
+	return c.Train, err
+}
 
 func (c *benchProbeCmd) Execute(ctx context.Context, stdout, _ io.Writer) error {
 	if err := c.validate(); err != nil {
@@ -133,27 +148,27 @@ func (c *benchProbeCmd) validate() error {
 func (c *benchProbeCmd) bench(ctx context.Context) (b probeBench, err error) {
 	release := map[string]float64{} // episodes of an iteration, signal-to-noise
 	for _, name := range benched {
-		cfg, err := preset("household", name)
+		cfg, err := benchedConfig(name)
 		if err != nil {
 			return b, err
 		}
-		if err := c.costs(ctx, &b, name, cfg.Train, release); err != nil {
+		if err := c.costs(ctx, &b, name, cfg, release); err != nil {
 			return b, err
 		}
-		for _, shared := range c.luck(cfg.Train.Probe) {
-			if err := c.noEffect(ctx, &b, name, cfg.Train.Probe, shared); err != nil {
+		for _, shared := range c.luck(cfg.Probe) {
+			if err := c.noEffect(ctx, &b, name, cfg.Probe, shared); err != nil {
 				return b, err
 			}
-			if err := c.advantages(ctx, &b, name, cfg.Train, shared); err != nil {
+			if err := c.advantages(ctx, &b, name, cfg, shared); err != nil {
 				return b, err
 			}
-			if err := c.signal(ctx, &b, name, cfg.Train.Probe, shared, release); err != nil {
+			if err := c.signal(ctx, &b, name, cfg.Probe, shared, release); err != nil {
 				return b, err
 			}
 			if name != "default" {
 				continue
 			}
-			equal := cfg.Train.Probe
+			equal := cfg.Probe
 			if equal.Tasks, err = c.affordable(ctx, equal, shared, release["episodes"]); err != nil {
 				return b, err
 			}

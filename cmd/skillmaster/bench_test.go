@@ -9,8 +9,9 @@ import (
 )
 
 // What the issue of paying for luck comes to: the release's rule against ours, on edits of known effect. The figures
-// of the release are those that others found by simulation (null edits paid 0.14 to 0.25, edits above keeps whatever they
-// do); ours pays an edit without effect its cost, a harmful one less, at little more than half of the episodes.
+// of the release, and of its rule without the cut at 0, are those that others found by simulation (null edits paid 0.14 to
+// 0.25, edits above keeps whatever they do); ours pays an edit without effect its cost, a harmful one less, at little more
+// than half of the episodes.
 func TestBenchProbe(t *testing.T) {
 	out, _ := must(t, 0, "bench", "probe", "--rounds", "20", "--shared", "1,0", "--json")
 	var b probeBench
@@ -28,21 +29,27 @@ func TestBenchProbe(t *testing.T) {
 		t.Errorf("the default plays at most 32 before and 256 after: %+v", r)
 	}
 	released := map[float64]float64{0.2: 0.19, 0.5: 0.25, 0.8: 0.21, 0.95: 0.14}
+	spread := map[float64]float64{0.2: 0.50, 0.5: 0.63, 0.8: 0.53, 0.95: 0.35}
 	for _, r := range b.NoEffect {
 		switch {
 		case r.NotMeasured != 0 || r.Edits != 20*64:
 			t.Errorf("%+v: want all edits measured", r)
 		case r.Preset == "release" && math.Abs(r.Mean-released[r.Success]) > 0.035:
 			t.Errorf("the release pays nothing %.3f at %v, want %v", r.Mean, r.Success, released[r.Success])
+		case r.Preset == "release" && (r.Positive < 0.37 || r.Positive > 0.54):
+			t.Errorf("the release pays %.0f %% of edits without effect, want 41 to 50", 100*r.Positive)
+		case r.Preset == signed && (math.Abs(r.Mean) > 4*r.Error || math.Abs(r.SD-spread[r.Success]) > 0.04):
+			t.Errorf("without the cut nothing is paid %.3f ± %.3f at %v, want 0 ± %v", r.Mean, r.SD, r.Success, spread[r.Success])
 		case r.Preset == "default" && r.Shared == 1 && (math.Abs(r.Mean+0.02) > 1e-12 || r.SD > 1e-9):
 			t.Errorf("with the same luck in both arms an edit without effect is paid %v ± %v, want its cost", r.Mean, r.SD)
 		case r.Preset != "release" && math.Abs(r.Mean+0.02) > 0.02+4*r.Error:
 			t.Errorf("%s pays nothing %.3f, error %.3f", r.Preset, r.Mean, r.Error)
 		}
 	}
+	edits := map[string]map[float64]float64{"release": {0: 0.46, -0.2: 0.29, 0.1: 0.53}, signed: {0: 0, -0.2: -0.40, 0.1: 0.2}}
 	for _, r := range b.Advantage {
-		if r.Preset == "release" && r.Edit < 0.2 {
-			t.Errorf("the release prefers edits whatever they do: %+v", r)
+		if want, known := edits[r.Preset]; known && (math.Abs(r.Edit-want[r.Effect]) > 0.1 || math.Abs(r.Edit+r.Keep) > 1e-9) {
+			t.Errorf("%s: edits of effect %v have the advantage %+.2f and keeps %+.2f, want %+.2f", r.Preset, r.Effect, r.Edit, r.Keep, want[r.Effect])
 		}
 		if r.Preset != "release" && r.Effect < 0 && (r.Edit > -0.2 || r.Mean > -0.2) {
 			t.Errorf("%s prefers harm: %+v", r.Preset, r)

@@ -26,6 +26,7 @@ type runConfig struct {
 	Vocabulary int           `json:"vocabulary"` // most tokens of the tokenizer
 	Corpus     int           `json:"corpus"`     // demonstrations the tokenizer is trained on
 	WarmFrom   string        `json:"warm_from"`  // run whose warm start is taken in place of an own one; empty: none
+	WarmData   warmData      `json:"warm_data"`  // conversations that are cloned in place of the expert's episodes
 	Server     serverConfig  `json:"server"`     // the policy is a model there, and does not learn
 	Embeddings serverConfig  `json:"embeddings"` // embeds skills and goals, where they are retrieved by embedding
 	Teacher    serverConfig  `json:"teacher"`    // a model there proposes skills
@@ -102,6 +103,9 @@ func (c runConfig) validate() error {
 	if err := c.Train.Validate(); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
+	if c.WarmData.File != "" && c.Train.Warm.Updates == 0 {
+		return errors.New("warm_data is for the warm start, and train.warm.updates is 0: set it")
+	}
 	if err := c.validateServers(); err != nil {
 		return err
 	}
@@ -148,8 +152,8 @@ func preset(world, name string) (runConfig, error) {
 	case "quick": // a minute or two of two cores, for comparing ways to train in miniature
 		c.Model = modelConfig{Width: 64, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 256, Context: 1024}
 		c.Vocabulary = 1024
-		c.Train.Warm.Rate, c.Train.Warm.Advised = 3e-3, 0.8
-		c.Train.Iterations, c.Train.Tasks, c.Train.Group, c.Train.Learn.Rate = 20, 8, 8, 3e-4
+		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Warm.Advised = 3000, 3e-3, 0.8
+		c.Train.Iterations, c.Train.Tasks, c.Train.Group, c.Train.Learn.Rate, c.Train.Evaluate = 16, 8, 8, 3e-4, 8
 		if world == household {
 			c.World.Sizes["valid"], c.World.Sizes["report"] = 128, 128
 		}

@@ -167,12 +167,9 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*ch
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if _, expert := w.suite.(env.Coach); !expert {
-		return nil, errors.New("nobody shows how to play in this world: take the warm start of a run in the same world (--warm-from DIR), or a model that knows language (--preset pretrained --set model.pretrained=DIR)")
-	}
-	corpus, err := train.Corpus(ctx, cfg.Train, w.suite, w.panels.Warm.Tasks, cfg.Corpus)
+	corpus, err := corpusOf(ctx, cfg, w)
 	if err != nil {
-		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
+		return nil, err
 	}
 	tok, err := chat.Train(slices.Values(corpus), chat.TrainOptions{
 		VocabSize: cfg.Vocabulary, Special: chat.Plain().Special(), Tags: chat.Tags(),
@@ -186,6 +183,26 @@ func tokenizer(ctx context.Context, run *store.Run, cfg runConfig, w world) (*ch
 		return nil, err
 	}
 	return tok, run.KeepDocument(ctx, "tokenizer.json", file.Bytes())
+}
+
+// corpusOf is text to train a tokenizer on: what the policy will be shown to say and to read.
+func corpusOf(ctx context.Context, cfg runConfig, w world) (corpus []string, err error) {
+	if cfg.WarmData.File != "" {
+		told, err := cfg.WarmData.read()
+		for _, c := range told {
+			for _, m := range c {
+				corpus = append(corpus, m.Text)
+			}
+		}
+		return corpus, err
+	}
+	if _, expert := w.suite.(env.Coach); !expert {
+		return nil, errors.New("nobody shows how to play in this world: give conversations (--warm-data FILE), take the warm start of a run in the same world (--warm-from DIR), or a model that knows language (--preset pretrained --set model.pretrained=DIR)")
+	}
+	if corpus, err = train.Corpus(ctx, cfg.Train, w.suite, w.panels.Warm.Tasks, cfg.Corpus); err != nil {
+		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
+	}
+	return corpus, nil
 }
 
 // pattern cuts the text of a world into pieces that no token crosses.

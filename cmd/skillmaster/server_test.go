@@ -166,6 +166,17 @@ func TestTeacher(t *testing.T) {
 	if len(commits) < 2 || len(ids) != len(commits) {
 		t.Errorf("%d commits, %d ids", len(commits), len(ids))
 	}
+	points, err := run.Metrics(t.Context(), "teacher/added")
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := 0.0
+	for _, p := range points {
+		added += p.Value
+	}
+	if added != float64(len(commits)) {
+		t.Errorf("%v were counted, %d committed", added, len(commits))
+	}
 	must(t, 2, "train", "--run", dir+"2", "--ablation", "teacher")
 	must(t, 2, "train", "--run", dir+"2", "--set", "teacher.url="+url, "--set", "teacher.model=t")
 }

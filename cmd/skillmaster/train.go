@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/episode"
 	"skillmaster/policy"
@@ -33,6 +34,7 @@ type trainCmd struct {
 	Iterations  *int     `help:"Iterations after the warm start."`
 	Bank        string   `help:"Bank to begin with, in the public JSON form. Default: an empty one." type:"existingfile" placeholder:"FILE"`
 	WarmFrom    string   `help:"Run whose warm start (weights and tokenizer) is taken in place of an own one: for comparing what comes after it." type:"existingdir" placeholder:"DIR"`
+	WarmData    string   `help:"Conversations to clone in the warm start in place of the expert's episodes: JSON lines, or Parquet (a name that ends in .parquet)." type:"existingfile" placeholder:"FILE"`
 	Workers     int      `help:"Cores to use. Results do not depend on it. Default: all." default:"0"`
 	Serve       string   `help:"Show the run in the browser while it trains, at this address of this machine, such as ${listen}." placeholder:"HOST:PORT"`
 	PrintConfig bool     `help:"Print the settings that would be used, and end."`
@@ -51,6 +53,7 @@ Examples:
   skillmaster train --run runs/first --resume
   skillmaster train --serve 127.0.0.1:8384 --tensorboard tb
   skillmaster train --ablation joint --warm-from runs/first
+  skillmaster train --preset pretrained --set model.pretrained=DIR --warm-data episodes.jsonl
   skillmaster train --preset pretrained --set model.pretrained=DIR
   skillmaster train --preset server --set server.url=http://127.0.0.1:8000 --set server.model=NAME
   skillmaster train --preset distant --set tinker.url=https://HOST --set tinker.dialect=tinker --set tinker.model=NAME --set tinker.key=TINKER_API_KEY --set model.pretrained=DIR
@@ -140,6 +143,7 @@ func (c *trainCmd) checkResume() error {
 		{"iterations", c.Iterations != nil},
 		{"bank", c.Bank != ""},
 		{"warm-from", c.WarmFrom != ""},
+		{"warm-data", c.WarmData != ""},
 		{"print-config", c.PrintConfig},
 	} {
 		if f.given {
@@ -180,6 +184,12 @@ func (c *trainCmd) config() (runConfig, error) {
 		if cfg.WarmFrom, err = filepath.Abs(c.WarmFrom); err != nil {
 			return cfg, err
 		}
+	}
+	if c.WarmData != "" {
+		cfg.WarmData = warmData{File: c.WarmData}
+	}
+	if err := cfg.WarmData.look(); err != nil {
+		return cfg, err
 	}
 	for _, dir := range []*string{&cfg.Model.Pretrained, &cfg.Model.AdapterFrom} {
 		if *dir != "" {
@@ -312,9 +322,15 @@ func (c *trainCmd) trainer(ctx context.Context, run *store.Run, cfg runConfig, w
 	if err != nil {
 		return nil, from, err
 	}
+	var told []chat.Conversation
+	if from.Phase == train.WarmStart && cfg.WarmData.File != "" {
+		if told, err = cfg.WarmData.read(); err != nil {
+			return nil, from, err
+		}
+	}
 	console := newConsole(stderr, cfg.Train)
 	return &train.Trainer{
-		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher, Vectors: vectors,
+		Config: cfg.Train, Suite: w.suite, Panels: w.panels, Learner: engine.learns(), Policy: engine.served, Teacher: teacher, Vectors: vectors, Conversations: told,
 		Context: engine.context(), Reference: reference,
 		Tokenizer: engine.tokenizer, Template: engine.template, Bank: bank,
 		Keeper: run, Observers: []train.Observer{console}, Progress: console.progress,
