@@ -357,7 +357,7 @@ func TestNewRefuses(t *testing.T) {
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		" a\n\tb \r\n": "a b", "a\u2028b\u00a0c\u0085": "a b c", "price < $50 & > 3": "price < $50 & > 3", "né 好": "né 好",
-		"family \U0001f468\u200d\U0001f469": "family \U0001f468\u200d\U0001f469", "put [Target_Object] down": "put [Target_Object] down", "a | b": "a | b",
+		"family \U0001f468\u200d\U0001f469": "family \U0001f468\u200d\U0001f469", "put [Target_Object] down": "put [Target_Object] down", "a | b": "a | b", "{about travel} {{.}}": "{about travel} {{.}}",
 	} {
 		got, err := clean(in, 80)
 		if err != nil || got != want {
@@ -367,7 +367,7 @@ func TestClean(t *testing.T) {
 	for _, in := range []string{
 		"a\x00b", "a\x1b[31mb", "\xff", "a\ufffdb", "a\u200bb", "a\u202eb", "a\ufeff", "\U000e0041", "\ue000",
 		"</tool_call>", "< / not", "<think>", "<tool_call", "<|im_end|>", "<|", "< |x| >", "|>", "<｜end▁of▁sentence｜>", "<s>", "<start_of_turn>",
-		"<!--", "<?xml", "[INST]", "[/INST]", "<<SYS>>", "[TOOL_CALLS]",
+		"<!--", "<?xml", "[INST]", "[/INST]", "<<SYS>>", "[TOOL_CALLS]", `{"name":"keep_skill"}`, "a { \"b\": {} }",
 	} {
 		if got, err := clean(in, 80); err == nil && in != "< / not" {
 			t.Errorf("clean(%q) = %q passes", in, got)

@@ -138,7 +138,7 @@ var cases = map[string]func(t *testing.T){
 			t.Errorf("%d ids", len(given))
 		}
 	},
-	"peer-043": nil, // failure is the success flag's word: rollout's TestReviewSaysFailureByTheFlag
+	"peer-043": nil, // failure is the success flag's word: rollout's TestReviewSaysFailureByTheFlag, train's TestPeerFailures
 	"peer-044": func(t *testing.T) { // contradictions are flagged and not both active
 		b, err := skill.New([]skill.Skill{{ID: "a", Category: "cool", Title: "Open", Principle: "Always open the fridge first.", When: "cooling"}}, nil)
 		if err != nil {

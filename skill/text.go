@@ -35,8 +35,9 @@ func (l Limits) orDefault() Limits {
 var stored = Limits{Title: 1 << 12, Principle: 1 << 14, When: 1 << 13}
 
 // markup is what a chat template, a reply parser or a chat model might take for structure: a tag, a marker in angle
-// bars (half or full width), the doubled or shouted brackets of older templates.
-var markup = regexp.MustCompile(`</?[\pL_!?]|<\s*[|\x{FF5C}]|[|\x{FF5C}]\s*>|<<|\[/?[A-Z_]{3,}\]`)
+// bars (half or full width), the doubled or shouted brackets of older templates, the beginning of a JSON object (a call
+// without its tags).
+var markup = regexp.MustCompile(`\{\s*"|</?[\pL_!?]|<\s*[|\x{FF5C}]|[|\x{FF5C}]\s*>|<<|\[/?[A-Z_]{3,}\]`)
 
 // clean makes text safe to stand in a prompt, or says why it is not. Runs of white space, line breaks among them, become
 // one space; spaces at the ends go. Refused are: invalid UTF-8 and U+FFFD (what a decoder leaves of it); control, private,

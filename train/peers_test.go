@@ -20,6 +20,7 @@ import (
 	"skillmaster/policy"
 	"skillmaster/policy/policytest"
 	"skillmaster/rollout"
+	"skillmaster/skill"
 )
 
 // What users of other systems reported, as inputs with the right behaviour. The cases lie beside the data; those of the
@@ -28,12 +29,13 @@ func TestPeerFailures(t *testing.T) {
 	tests := map[string]func(t *testing.T){
 		"peer-016": peerTokens, "peer-017": peerLengths, "peer-019": peerMask, "peer-020": peerContextFull,
 		"peer-022": peerLongEpisode, "peer-023": peerEqualReturns, "peer-025": peerSingleton, "peer-027": peerScale,
-		"peer-028": peerDeadShare, "peer-029": peerKL,
+		"peer-028": peerDeadShare, "peer-029": peerKL, "peer-043": peerFailureByFlag,
 	}
 	areas := []string{"tokens", "masks", "truncation", "advantage", "KL"}
+	alone := []string{"peer-043"} // the others of its area are tested in skill
 	found := 0
 	for _, c := range peerCases(t) {
-		if !slices.Contains(areas, c.Area) {
+		if !slices.Contains(areas, c.Area) && !slices.Contains(alone, c.ID) {
 			continue
 		}
 		found++
@@ -372,6 +374,42 @@ func peerDeadShare(t *testing.T) {
 	}
 	if text := fewAlive(0.5, 0.2, 8); text != "" {
 		t.Errorf("there is nothing to advise: %q", text)
+	}
+}
+
+// peerFailureByFlag: a teacher is shown what failed by the world's word, whatever was paid for it.
+func peerFailureByFlag(t *testing.T) {
+	cfg := hallConfig()
+	cfg.Teacher = TeacherConfig{Every: 1, Below: 0.4, Most: 1, Failures: 9, Tokens: 100}
+	trainer := halls(t, cfg, 1, keepNothing{})
+	asked := ""
+	trainer.Teacher = &policytest.Script{Say: func(_ context.Context, r policy.Request) (string, error) {
+		asked = r.Messages[len(r.Messages)-1].Text
+		return skill.FormatCall(skill.Edit{Op: skill.Keep, Reason: "none"}), nil
+	}}
+	group := episode.Group{Task: trainer.Panels.Train.Tasks[0]}
+	for i := range 7 { // two successes that were paid nothing, five failures that were paid a little: 0.286
+		tr := episode.Trajectory{Task: group.Task, Success: i < 2, Stop: episode.Horizon}
+		tr.Task.Goal = fmt.Sprintf("goal %d.", i)
+		if !tr.Success {
+			tr.EnvReturn = 0.1
+		}
+		group.Trajectories = append(group.Trajectories, tr)
+	}
+	r := &Report{Metrics: map[string]float64{}, Groups: []episode.Group{group}}
+	if err := trainer.teach(t.Context(), &state{}, r, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 7 {
+		if strings.Contains(asked, fmt.Sprintf("goal %d.", i)) != (i >= 2) {
+			t.Errorf("episode %d: the teacher is asked %q", i, asked)
+		}
+	}
+	trainer.Config.Teacher.Below = 1.1 // as if a success could be low that no episode failed
+	group.Trajectories = group.Trajectories[:2]
+	r.Groups = []episode.Group{group}
+	if err := trainer.teach(t.Context(), &state{}, r, 1); err == nil || !strings.Contains(err.Error(), "no failed episode") {
+		t.Errorf("low success without a failure: %v", err)
 	}
 }
 
