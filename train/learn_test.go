@@ -24,6 +24,17 @@ func (l *student) Update(_ context.Context, batch []grpo.Datum, o policy.Optim) 
 	return policy.Stats{}, nil
 }
 
+// flat gives every id the same log-probability.
+type flat struct{}
+
+func (flat) Score(_ context.Context, seqs [][]int32) ([][]float32, error) {
+	out := make([][]float32, len(seqs))
+	for i, ids := range seqs {
+		out[i] = make([]float32, len(ids))
+	}
+	return out, nil
+}
+
 // played is a group of two episodes with the given returns.
 func played(returns ...float64) ([]episode.Group, [][]probe.Verdict) {
 	g := episode.Group{Task: episode.Task{ID: "t"}}
@@ -40,7 +51,7 @@ func played(returns ...float64) ([]episode.Group, [][]probe.Verdict) {
 func learns(t *testing.T, cfg Config, iterations ...[]float64) *student {
 	t.Helper()
 	var l student
-	trainer := &Trainer{Config: cfg, Suite: envtest.World{}, Learner: &l}
+	trainer := &Trainer{Config: cfg, Suite: envtest.World{}, Learner: &l, Reference: flat{}}
 	s := &state{Checkpoint: Checkpoint{Restart: true}}
 	for _, returns := range iterations {
 		groups, verdicts := played(returns...)
@@ -67,8 +78,8 @@ func TestFirstUpdateRestartsTheOptimiser(t *testing.T) {
 	}
 }
 
-// A dead group teaches nothing, unless entropy is paid for.
-func TestDeadGroupsAreLearntFromForTheirEntropyOnly(t *testing.T) {
+// A dead group teaches nothing, unless entropy is paid for or distance to the reference policy.
+func TestDeadGroupsAreLearntFromForEntropyOrKLAlone(t *testing.T) {
 	cfg := Default()
 	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 0 {
 		t.Errorf("a dead group made %d updates", len(l.rows))
@@ -76,5 +87,9 @@ func TestDeadGroupsAreLearntFromForTheirEntropyOnly(t *testing.T) {
 	cfg.Learn.Entropy = 0.01
 	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 1 || l.rows[0] != 2 {
 		t.Errorf("with an entropy bonus: updates of %v rows, want one of 2", l.rows)
+	}
+	cfg.Learn.Entropy, cfg.Learn.KL = 0, 0.01
+	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 1 || l.rows[0] != 2 {
+		t.Errorf("with a KL term: updates of %v rows, want one of 2", l.rows)
 	}
 }

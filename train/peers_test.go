@@ -316,8 +316,15 @@ func peerEqualReturns(t *testing.T) {
 	}
 	// A KL term is learnt from in dead groups, and only if it is asked for.
 	cfg := Default()
-	if l := learns(t, cfg, []float64{1, 1}); len(l.rows) != 0 {
-		t.Error("a dead group was learnt from")
+	for kl, rows := range map[float64]int{0: 0, 0.01: 2} {
+		cfg.Learn.KL = kl
+		sum := 0
+		for _, n := range learns(t, cfg, []float64{1, 1}).rows {
+			sum += n
+		}
+		if sum != rows {
+			t.Errorf("with a KL coefficient of %v a dead group gives %d rows, want %d", kl, sum, rows)
+		}
 	}
 }
 
