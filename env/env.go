@@ -4,6 +4,7 @@ package env
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 
 	"skillmaster/episode"
 	"skillmaster/skill"
@@ -57,6 +58,26 @@ type Coach interface {
 	// Lesson returns what an episode taught, as a skill an Expert understands (ID empty), or false if nothing.
 	// steps are those of the episode so far, from its start.
 	Lesson(t episode.Task, steps []episode.Step) (skill.Skill, bool)
+}
+
+// Sorter is a Suite that sorts actions more finely than by their first word, for those who count them.
+type Sorter interface {
+	// Sort names the kind of an action, in lower-case letters.
+	Sort(a episode.Action) string
+}
+
+// SortOf is the kind of an action: as the suite sorts it, else its first word, "other" if it begins with none.
+func SortOf(s Suite, a episode.Action) string {
+	if own, ok := s.(Sorter); ok {
+		return own.Sort(a)
+	}
+	if n := strings.IndexFunc(string(a), func(r rune) bool { return r < 'a' || r > 'z' }); n != 0 && a != "" {
+		if n < 0 {
+			n = len(a)
+		}
+		return string(a[:n])
+	}
+	return "other"
 }
 
 // Knowledge says what an expert may use.

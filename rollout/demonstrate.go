@@ -28,6 +28,8 @@ type Demonstrator struct {
 	Noise     float64               // share of actions that are deliberate mistakes, shown but not imitated
 	// Reviewer writes the edit of the review turn: what the episode taught that the bank does not say. nil: no review turn.
 	Reviewer func(t episode.Trajectory, bank skill.Bank, shown []skill.Skill) skill.Edit
+	// Aside, if not nil, is shown every request for an action before the expert answers, and what he will do.
+	Aside func(ctx context.Context, r policy.Request, a episode.Action) error
 }
 
 // Play demonstrates one episode. The bank's skills that are shown are the expert's advice: it follows them, true or not.
@@ -72,7 +74,15 @@ func (d *Demonstrator) step(ctx context.Context, e *playing, expert env.Expert, 
 	if list := e.now.Admissible; r.Float64() < d.Noise && len(list) > 0 {
 		action, noise = list[r.IntN(len(list))], true
 	}
-	if _, err := e.actionTurn(ctx, nil, d.says(FormatAction(string(action)))); err != nil {
+	answer := d.says(FormatAction(string(action)))
+	if _, err := e.actionTurn(ctx, nil, func(ctx context.Context, r policy.Request) (policy.Completion, error) {
+		if d.Aside != nil {
+			if err := d.Aside(ctx, r, action); err != nil {
+				return policy.Completion{}, err
+			}
+		}
+		return answer(ctx, r)
+	}); err != nil {
 		return err
 	}
 	e.tr.Turns[len(e.tr.Turns)-1].Noise = noise

@@ -112,6 +112,10 @@ func (t *Trainer) warmRound(ctx context.Context, s *state, by demonstrator) erro
 	}
 	watch.lap("update")
 	tally.metrics(r.Metrics)
+	if err := t.agree(ctx, s, r.Metrics); err != nil {
+		return err
+	}
+	watch.lap("compare")
 	s.Round++
 	return t.keep(ctx, s, r)
 }

@@ -141,6 +141,7 @@ type WarmConfig struct {
 	Advised     float64  `json:"advised"`     // share of demonstrations whose prompt holds skills
 	Helpful     float64  `json:"helpful"`     // share of the skills about the task that are true
 	Others      int      `json:"others"`      // most skills about other tasks beside it
+	Compare     int      `json:"compare"`     // held-out tasks on which the policy is compared with the expert, step by step, after each round; 0: none
 	WeightDecay float64  `json:"weight_decay"`
 	ClipNorm    float64  `json:"clip_norm"`
 }
@@ -151,7 +152,7 @@ func Default() Config {
 		Seed: 1, Iterations: 50, Tasks: 24, Group: 8,
 		Warm: WarmConfig{
 			Updates: 1500, Tokens: 2000, Round: 100, Rate: 1.5e-3, RateWarmUp: 50, Flat: 0.3, Schedule: Linear, RateFloor: 0.03,
-			Observation: 0.3, Vary: 0.7, Noise: 0.05, Broken: 0.1, Advised: 0.5, Helpful: 0.8, Others: 3, WeightDecay: 0.1, ClipNorm: 1,
+			Observation: 0.3, Vary: 0.7, Noise: 0.05, Broken: 0.1, Advised: 0.5, Helpful: 0.8, Others: 3, Compare: 16, WeightDecay: 0.1, ClipNorm: 1,
 		},
 		Rollout: rollout.DefaultConfig(),
 		Probe:   probe.Default(),
@@ -202,8 +203,8 @@ func (c WarmConfig) validate() error {
 			return fmt.Errorf("warm.%s is %v, it lies between 0 and 1", s.name, s.v)
 		}
 	}
-	if c.Updates < 0 || c.RateWarmUp < 0 || c.Others < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
-		return errors.New("warm.updates, rate_warm_up, others, weight_decay and clip_norm cannot be negative")
+	if c.Updates < 0 || c.RateWarmUp < 0 || c.Others < 0 || c.Compare < 0 || c.WeightDecay < 0 || c.ClipNorm < 0 {
+		return errors.New("warm.updates, rate_warm_up, others, compare, weight_decay and clip_norm cannot be negative")
 	}
 	if c.Updates > 0 && (c.Tokens < 1 || c.Round < 1 || c.Rate <= 0) {
 		return errors.New("warm.tokens, warm.round and warm.rate must be positive")

@@ -150,7 +150,7 @@ func recordedKeys(t *testing.T) map[string][]string {
 					keys[key+"NAME"] = []string{"added", "updated", "retired"}
 				case key == "review/tool_":
 					keys[key+"NAME"] = []string{"propose", "update", "keep", "retire", "none"}
-				case key == "rollout/skills_used_", strings.HasPrefix(key, "skill/"): // a family's or a skill's name comes last
+				case key == "rollout/skills_used_", key == "warm/agreement_", strings.HasPrefix(key, "skill/"): // the name of a family, a kind or a skill comes last
 					keys[key+"NAME"] = nil
 				case strings.HasSuffix(key, "_") || strings.HasSuffix(key, "/"):
 					t.Errorf("keys are put together from %q: this test has to be told of what", key)

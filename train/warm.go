@@ -25,10 +25,12 @@ type warm struct {
 	demo  rollout.Demonstrator
 }
 
+var errNoExpert = errors.New("it needs a world whose tasks an expert can play; this one has none")
+
 func newWarm(cfg Config, suite env.Suite, train []episode.Task, r rollout.Renderer) (*warm, error) {
 	coach, ok := suite.(env.Coach)
 	if !ok {
-		return nil, errors.New("a warm start needs a world whose tasks an expert can play; this one has none (set warm.updates to 0)")
+		return nil, fmt.Errorf("a warm start: %w (set warm.updates to 0)", errNoExpert)
 	}
 	w := &warm{cfg: cfg.Warm, suite: suite, coach: coach, train: train}
 	w.demo = rollout.Demonstrator{

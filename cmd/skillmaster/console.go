@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,6 +76,9 @@ func (c *console) Observe(_ context.Context, r train.Report) error {
 			done := min(c.cfg.Warm.Updates, (r.Round+1)*c.cfg.Warm.Round)
 			add("warm start %d/%d", done, c.cfg.Warm.Updates)
 			add("loss %.3f", loss)
+			if all, ok := r.Metrics["warm/agreement"]; ok {
+				add("as the expert %.0f %%%s", 100*all, agreementByKind(r.Metrics))
+			}
 			add("%.0f tokens/s%s", r.Metrics["learn/tokens"]/r.Seconds["time/update_seconds"], c.left(done, c.cfg.Warm.Updates))
 		}
 	case train.Learning, train.Finished:
@@ -105,4 +110,16 @@ func (c *console) Observe(_ context.Context, r train.Report) error {
 func (c *console) print(text string) {
 	c.line.clear()
 	fmt.Fprintln(c.w, text)
+}
+
+// agreementByKind is the agreement with the expert for each kind of action, in brackets.
+func agreementByKind(metrics map[string]float64) string {
+	const prefix = "warm/agreement_"
+	var kinds []string
+	for _, key := range slices.Sorted(maps.Keys(metrics)) {
+		if kind, ok := strings.CutPrefix(key, prefix); ok {
+			kinds = append(kinds, fmt.Sprintf("%s %.0f", kind, 100*metrics[key]))
+		}
+	}
+	return " (" + strings.Join(kinds, ", ") + ")"
 }

@@ -3,6 +3,7 @@ package webshop
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -261,4 +262,26 @@ func (s *Suite) Lesson(t episode.Task, steps []episode.Step) (skill.Skill, bool)
 		}
 	}
 	return skill.Skill{}, false
+}
+
+// productID is what an ASIN looks like in an action.
+var productID = regexp.MustCompile(`^[0-9A-Z]{10}$`)
+
+// Sort implements env.Sorter: search, product (opens one), option, buy, page (any other button), other.
+func (s *Suite) Sort(a episode.Action) string {
+	verb, name, ok := parseAction(string(a))
+	switch button := lower(name); {
+	case !ok:
+		return "other"
+	case verb == "search":
+		return "search"
+	case productID.MatchString(name):
+		return "product"
+	case button == buy:
+		return "buy"
+	case asShown[button] != "":
+		return "page"
+	default:
+		return "option"
+	}
 }
