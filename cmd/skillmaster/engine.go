@@ -215,17 +215,18 @@ func pattern(c worldConfig, corpus []string, tasks []episode.Task) string {
 	}
 }
 
-// shopPattern keeps apart ids of products, words, whole dollars (so that two tokens compare amounts) and their cents, so that an
-// id or a value is the same tokens on a page and in an action; what frames them on every page and in every action is one
-// piece.
+// shopPattern keeps apart ids of products, words, whole dollars (so that two tokens compare amounts) and their cents; what frames
+// them on every page and in every action is one piece. A blank belongs to the word before it: the names of values and the
+// words of a query stand behind a colon, a comma, a bracket or a line's start, so that they are the same tokens in the
+// instruction, on a page and in an action, and can be copied.
 const shopPattern = `(?:click|search)\[|` +
-	`(?:Instruction: )?Find me|, and price lower than| dollars(?:\n'Search')?|` +
+	`(?:Instruction: )?Find me |, and price lower than | dollars(?:\n'Search')?|` +
 	`'Back to Search'(?: \[SEP\] '< Prev')?(?: \[SEP\] ')?|Page |\(Total results: |\)' \[SEP\] (?:'< Prev' \[SEP\] )?'Next >'(?: \[SEP\] ')?|` +
 	`' \[SEP\] 'Price: \$|' \[SEP\] 'Rating: N\.A\.' \[SEP\] 'Description' \[SEP\] 'Features' \[SEP\] 'Reviews' \[SEP\] 'Buy Now'|' \[SEP\] '\$?|` +
 	`Thank you for shopping with us! .* \[SEP\] Purchased \[SEP\] asin \[SEP\] | \[SEP\] options \[SEP\] |\} \[SEP\] attrs .*, max 1\.0\) \[SEP\] | \[SEP\] Reward Details \[SEP\] None|` +
 	`Back to Search\n(?:< Prev\n)?|\)\n(?:< Prev\n)?Next >\n?|\nPrice: \$|\nRating: N\.A\.\nDescription\nFeatures\nReviews\nBuy Now|` +
-	`Chosen: |Purchased |\nYour score \(min 0\.0, max 1\.0\) |\n\$|` +
-	`B0[0-9A-Z]{8}| ?[A-Za-z]+| ?[0-9]{1,3}|\.[0-9]{1,2}|\n+`
+	`Chosen: |Purchased |\nYour score \(min 0\.0, max 1\.0\) |\n\$| to \$|` +
+	`B0[0-9A-Z]{8}|[A-Za-z]+ ?|[0-9]{1,3} ?|\.[0-9]{1,2}|\n+`
 
 // newLearner makes the model that the settings describe, and its learner.
 func newLearner(ctx context.Context, cfg runConfig, tok *chat.Tokenizer, workers int) (*transformer.Learner, error) {
@@ -254,7 +255,11 @@ func newModel(ctx context.Context, c modelConfig, tok *chat.Tokenizer, seed epis
 		for i := range pieces {
 			pieces[i] = tok.Parts(int32(i))
 		}
-		return transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
+		m, err := transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
+		if err == nil && c.Induction {
+			err = m.Induce()
+		}
+		return m, err
 	}
 	return readPretrained(ctx, c.Pretrained, c.Context, tok)
 }

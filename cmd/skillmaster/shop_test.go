@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"skillmaster/chat"
 	"skillmaster/env"
 	"skillmaster/env/webshop"
 	"skillmaster/episode"
@@ -231,5 +232,48 @@ func TestProbesPlayTheChosenGoals(t *testing.T) {
 		if utility[true] <= 0 || utility[false] >= utility[true] {
 			t.Errorf("utilities sum to %.2f where advice helps, to %.2f where it does not", utility[true], utility[false])
 		}
+	}
+}
+
+// The value of an option and the words of a query are the same tokens in the instruction, on a page and in an action, whatever stands
+// around them: else nothing could be copied.
+func TestShopTokensAreCopied(t *testing.T) {
+	values := []string{"large", "cradle pink", "xx-large", "10.5 wide", "3 pack", "28\" x 28\"", "40 ounce (pack of 1)", "a01 red"}
+	var texts []string
+	for _, v := range values {
+		for range 3 {
+			texts = append(texts, "Find me machine wash shirts with color: "+v+", and price lower than 40.00 dollars", "size\n"+v+"\nShirt, "+v)
+		}
+	}
+	tok, err := chat.Train(slices.Values(texts), chat.TrainOptions{
+		VocabSize: 420, Special: chat.Plain().Special(), Tags: chat.Tags(), Pattern: shopPattern,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := func(before, v, after string) []int32 {
+		ids := tok.EncodeTags(before + v + after)
+		from, to := len(tok.EncodeTags(before)), len(tok.EncodeTags(after))
+		return ids[from : len(ids)-to]
+	}
+	for _, v := range values {
+		want := tok.Encode(v)
+		for _, around := range [][2]string{
+			{"Find me machine wash shirts with color: ", ", and price lower than 40.00 dollars"},
+			{"Find me machine wash shirts with color: ", ", and size: 5, and price lower than 40.00 dollars"},
+			{"Back to Search\n< Prev\ncolor\n", "\nblue\nA Shirt"},
+			{"<action>click[", "]</action>"},
+			{"<action>search[machine wash shirts with color: ", "]</action>"},
+			{"<action>search[machine wash shirts with color: ", ", and size: 5]</action>"},
+			{"Chosen: color: ", ", size: 5"},
+		} {
+			if got := within(around[0], v, around[1]); !slices.Equal(got, want) {
+				t.Errorf("%q is %q between %q and %q, alone %q", v, tok.Decode(got), around[0], around[1], tok.Decode(want))
+			}
+		}
+	}
+	query := "machine wash, men's shirts for 3 boys"
+	if got, want := within("Find me ", query, ", and price lower than 40.00 dollars"), within("<action>search[", query, "]</action>"); !slices.Equal(got, want) {
+		t.Errorf("a query is %v in the instruction and %v in a search", got, want)
 	}
 }

@@ -331,3 +331,46 @@ func FuzzShopper(f *testing.F) {
 		}
 	})
 }
+
+func TestSort(t *testing.T) {
+	s := madeSuite(t, Options{})
+	for action, want := range map[episode.Action]string{
+		"search[red shoes]": "search", "click[B0743JKHBV]": "product", "click[Buy Now]": "buy", "click[buy now]": "buy",
+		"click[Next >]": "page", "click[< Prev]": "page", "click[Features]": "page", "click[xx-large]": "option",
+		"click[28\" x 28\"]": "option", "click": "other", "": "other",
+	} {
+		if got := s.Sort(action); got != want {
+			t.Errorf("%q is of kind %q, want %q", action, got, want)
+		}
+	}
+}
+
+// The expert chooses options in the order in which the instruction names them, so that an action copies what comes next in it.
+func TestShopperChoosesInOrder(t *testing.T) {
+	s := NewSuite(newShop(t, realCatalogue(t), GoalOptions{}), Options{Show: Brief, Told: true})
+	several := 0
+	for _, task := range reportTasks(t, s)[:200] {
+		steps, won, err := shopAlong(t.Context(), s, task, env.Sees, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, options := -1, 0
+		for _, step := range steps {
+			if s.Sort(step.Action) != "option" || !won {
+				continue
+			}
+			_, value, _ := parseAction(string(step.Action))
+			i := strings.Index(lower(task.Goal)+",", ": "+value+",")
+			if options++; i < at {
+				t.Errorf("%q: %q is chosen after what stands behind it", task.Goal, value)
+			}
+			at = i
+		}
+		if options > 1 {
+			several++
+		}
+	}
+	if several < 20 {
+		t.Errorf("%d of the goals have several options: nothing was tested", several)
+	}
+}

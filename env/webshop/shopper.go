@@ -353,8 +353,8 @@ func (x *shopper) finish(choices []string) (episode.Action, bool) {
 	return press(buy), true
 }
 
-// choices lists the values of a product that the wish asks for and that were not chosen yet; all is false if it has none of
-// a group of the wish.
+// choices lists the values of a product that the wish asks for and that were not chosen yet, in the order in which it asks for
+// them; all is false if the product has none of a group of the wish.
 func (x *shopper) choices(l *look) (values []string, all bool) {
 	all = true
 	for _, g := range x.wish.groups {
@@ -362,7 +362,8 @@ func (x *shopper) choices(l *look) (values []string, all bool) {
 			all = false
 		}
 	}
-	for _, g := range l.groups {
+	asked := func(g OptionGroup) int { return slices.Index(x.wish.groups, g.Name) }
+	for _, g := range slices.SortedStableFunc(slices.Values(l.groups), func(a, b OptionGroup) int { return cmp.Compare(asked(a), asked(b)) }) {
 		v, ok := x.wish.value(g)
 		switch {
 		case ok && !slices.Contains(x.picked, GoalOption{g.Name, v}):
