@@ -29,3 +29,6 @@ func MapFile(path string) (image []byte, unmap func() error, err error) {
 	}
 	return image, func() error { return unix.Munmap(image) }, nil
 }
+
+// Release lets the pages of a mapped file go that were read so far; they come back when they are read again.
+func Release(image []byte) error { return unix.Madvise(image, unix.MADV_DONTNEED) }

@@ -142,12 +142,14 @@ func indexFile(ctx context.Context, path string, f footer, o LoadOptions) (hash 
 	if err != nil {
 		return hash, err
 	}
-	var progress func(int)
-	if o.Progress != nil {
-		progress = func(n int) { o.Progress(Progress{Entries: f.loaded.Entries, Indexed: n, Products: shelf.len()}) }
-	}
-	index, err := shelf.buildIndex(ctx, progress)
-	if err != nil {
+	var released error
+	index, err := shelf.buildIndex(ctx, func(n int) {
+		released = errors.Join(released, bm25.Release(image)) // products are read once: their pages need not pile up beside the index
+		if o.Progress != nil {
+			o.Progress(Progress{Entries: f.loaded.Entries, Indexed: n, Products: shelf.len()})
+		}
+	})
+	if err := errors.Join(err, released); err != nil {
 		return hash, err
 	}
 	return index.Hash(), index.WriteFile(o.Cache + indexEnding)
