@@ -44,6 +44,9 @@ type modelConfig struct {
 	Hidden  int `json:"hidden"`
 	Context int `json:"context"`
 
+	RopeBase  float64 `json:"rope_base"` // slowest turn of positions, by its inverse; large for what is far apart; 0: 10000
+	Induction bool    `json:"induction"` // a new model begins with two heads that copy what came next the last time
+
 	Pretrained  string                    `json:"pretrained"`   // directory with config.json, tokenizer.json and safetensors; empty: none
 	Adapter     transformer.AdapterConfig `json:"adapter"`      // rank 0: none, all weights are trained
 	AdapterFrom string                    `json:"adapter_from"` // directory, as PEFT writes it, of the adapter to begin with, in place of a new one
@@ -55,7 +58,7 @@ type modelConfig struct {
 func (m modelConfig) shape(vocabulary int) transformer.Config {
 	return transformer.Config{
 		Vocab: vocabulary, Width: m.Width, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads,
-		Hidden: m.Hidden, Context: m.Context, Tied: true,
+		Hidden: m.Hidden, Context: m.Context, RopeBase: m.RopeBase, Bias: m.Induction, Tied: true,
 	}
 }
 
@@ -131,8 +134,12 @@ func preset(world, name string) (runConfig, error) {
 	case madeShop: // pages of ten products are long, and a search repeats much of the instruction
 		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 2560, 2048, 64
 		c.Train.Warm.Vary, c.Train.Vary = 0.9, 0 // copying is learnt where nothing can be known by heart, choosing where all is offered
+		c.Train.Warm.Updates = 3000
+		c.copies()
 	case realShop:
 		c.Vocabulary, c.Model.Context, c.Train.Rollout.ActionTokens = 4096, 4096, 96
+		c.Train.Warm.Updates, c.Train.Warm.Advised = 7000, 0.3
+		c.copies()
 	}
 	switch name {
 	case "default":
@@ -170,6 +177,7 @@ func preset(world, name string) (runConfig, error) {
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
 		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
+		c.Train.Warm.Compare = 0 // it is slow
 		c.Train.Tasks, c.Train.Group = 4, 4
 	case "server": // a model on a server, whose weights stay as they are: the bank is what improves
 		c.Train.Frozen, c.Train.Warm.Updates, c.Train.Iterations = true, 0, 20
@@ -178,7 +186,7 @@ func preset(world, name string) (runConfig, error) {
 	case "distant": // a chat model whose adapter is trained on a server that speaks the Tinker API
 		c.Model = modelConfig{Context: 8192, Adapter: transformer.AdapterConfig{Rank: 32}}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens, c.Train.Rollout.Recap = true, 256, 512, 12
-		c.Train.Warm.Updates, c.Train.Learn.Rate = 0, 2e-5
+		c.Train.Warm.Updates, c.Train.Warm.Compare, c.Train.Learn.Rate = 0, 0, 2e-5
 		c.Train.Tasks, c.Train.Group = 8, 8
 	default:
 		return c, fmt.Errorf("there is no preset %q: it is one of %s", name, strings.Join(presets, ", "))
@@ -196,6 +204,13 @@ func preset(world, name string) (runConfig, error) {
 func (c *runConfig) paper() {
 	c.published()
 	c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
+}
+
+// copies suits a world where most of what is said is copied from pages far above: few wide heads that begin by copying, and little
+// weight on what stands on those pages.
+func (c *runConfig) copies() {
+	c.Model.Heads, c.Model.KVHeads, c.Model.Induction, c.Model.RopeBase = 2, 2, true, 1e6
+	c.Train.Warm.Observation = 0.1
 }
 
 // published is what paper and release have in common: eight tasks of eight episodes, all edits judged, no skill dropout, and
