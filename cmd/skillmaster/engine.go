@@ -257,7 +257,9 @@ func newModel(ctx context.Context, c modelConfig, tok *chat.Tokenizer, seed epis
 		}
 		m, err := transformer.NewModel(c.shape(tok.VocabSize()), uint64(seed.Derive("weights")), pieces)
 		if err == nil && c.Induction {
-			err = m.Induce()
+			if err = m.Induce(); err != nil {
+				err = fmt.Errorf("%w (or set model.induction to false)", err)
+			}
 		}
 		return m, err
 	}
