@@ -206,11 +206,11 @@ func (c *runConfig) paper() {
 	c.Train.Probe = probe.Config{Tasks: 4, Alpha: 0.3, Efficiency: 1}
 }
 
-// copies suits a world where most of what is said is copied from pages far above: few wide heads that begin by copying, and little
-// weight on what stands on those pages.
+// copies suits a world where most of what is said is copied from pages far above: few wide heads that begin by copying, and no
+// time for learning what stands on those pages.
 func (c *runConfig) copies() {
-	c.Model.Heads, c.Model.KVHeads, c.Model.Induction, c.Model.RopeBase = 2, 2, true, 1e6
-	c.Train.Warm.Observation = 0.1
+	c.Model.Heads, c.Model.KVHeads, c.Model.Hidden, c.Model.Induction, c.Model.RopeBase = 2, 2, 256, true, 1e6
+	c.Train.Warm.Observation = 0
 }
 
 // published is what paper and release have in common: eight tasks of eight episodes, all edits judged, no skill dropout, and

@@ -199,7 +199,11 @@ func corpusOf(ctx context.Context, cfg runConfig, w world) (corpus []string, err
 	if _, expert := w.suite.(env.Coach); !expert {
 		return nil, errors.New("nobody shows how to play in this world: give conversations (--warm-data FILE), take the warm start of a run in the same world (--warm-from DIR), or a model that knows language (--preset pretrained --set model.pretrained=DIR)")
 	}
-	if corpus, err = train.Corpus(ctx, cfg.Train, w.suite, w.panels.Warm.Tasks, cfg.Corpus); err != nil {
+	shown := cfg.Train
+	if cfg.World.Name == realShop || cfg.World.Name == madeShop {
+		shown.Warm.Vary = 1 // ids of products change, so that none becomes a token of its own: they are to be copied, not known by heart
+	}
+	if corpus, err = train.Corpus(ctx, shown, w.suite, w.panels.Warm.Tasks, cfg.Corpus); err != nil {
 		return nil, fmt.Errorf("text to train a tokenizer on: %w", err)
 	}
 	return corpus, nil
