@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"skillmaster/bm25"
 
@@ -103,6 +104,7 @@ func (s *source) makeCache(ctx context.Context, o LoadOptions, mark [32]byte) (e
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // what reading needed must not stand beside what indexing needs
 	f.source = mark
 	if f.index, err = indexFile(ctx, file.Name(), f, o); err != nil {
 		return err
