@@ -160,7 +160,7 @@ func Default() Config {
 		Retire:  probe.DefaultRetirement(),
 		Prices:  DefaultPrices(),
 		Learn: LearnConfig{
-			Variant: grpo.DualAdv, Lambda: 0.2, Aggregation: grpo.TrajectoryMean, Rate: 1e-4, RateWarmUp: 5, Updates: 1,
+			Variant: grpo.DualAdv, Lambda: 0.05, Aggregation: grpo.TrajectoryMean, Rate: 1e-4, RateWarmUp: 5, Updates: 1,
 			ClipLow: 0.2, ClipHigh: 0.2, DualClip: 3, ClipNorm: 1,
 		},
 		Teacher: TeacherConfig{Below: 0.4, Most: 3, Failures: 4, Tokens: 1024},

@@ -176,7 +176,7 @@ func preset(world, name string) (runConfig, error) {
 		}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens = true, 64, 256
 		c.Train.Rollout.Recap, c.Train.Probe.Tasks = 12, 8
-		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate = 200, 2e-4, 2e-5
+		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Learn.Rate, c.Train.Learn.Lambda = 200, 2e-4, 2e-5, publishedLambda
 		c.Train.Warm.Compare = 0 // it is slow
 		c.Train.Tasks, c.Train.Group = 4, 4
 	case "server": // a model on a server, whose weights stay as they are: the bank is what improves
@@ -186,7 +186,7 @@ func preset(world, name string) (runConfig, error) {
 	case "distant": // a chat model whose adapter is trained on a server that speaks the Tinker API
 		c.Model = modelConfig{Context: 8192, Adapter: transformer.AdapterConfig{Rank: 32}}
 		c.Train.Rollout.Guide, c.Train.Rollout.ActionTokens, c.Train.Rollout.ReviewTokens, c.Train.Rollout.Recap = true, 256, 512, 12
-		c.Train.Warm.Updates, c.Train.Warm.Compare, c.Train.Learn.Rate = 0, 0, 2e-5
+		c.Train.Warm.Updates, c.Train.Warm.Compare, c.Train.Learn.Rate, c.Train.Learn.Lambda = 0, 0, 2e-5, publishedLambda
 		c.Train.Tasks, c.Train.Group = 8, 8
 	default:
 		return c, fmt.Errorf("there is no preset %q: it is one of %s", name, strings.Join(presets, ", "))
@@ -199,6 +199,10 @@ func preset(world, name string) (runConfig, error) {
 	}
 	return c, nil
 }
+
+// publishedLambda is the release's weight of the review stream, for chat models. In a small policy reviews would take over each
+// step (docs/method.md).
+const publishedLambda = 0.2
 
 // paper lays the paper's settings over others: signed utility, win weight 0.3, every edit judged whole and at no cost.
 func (c *runConfig) paper() {
@@ -218,7 +222,7 @@ func (c *runConfig) copies() {
 func (c *runConfig) published() {
 	c.Train.Tasks, c.Train.Group, c.Train.Retire.Dropout = 8, 8, 0
 	c.Train.Rollout.RetrieveBy = skill.Ranked
-	c.Train.Learn.KL = 0.01
+	c.Train.Learn.Lambda, c.Train.Learn.KL = publishedLambda, 0.01
 	if c.World.Name == realShop || c.World.Name == madeShop {
 		c.Train.Learn.KL = 0.05
 	}

@@ -29,6 +29,7 @@ func TestPresets(t *testing.T) {
 		"paper: every edit judged whole":    p.Probe.Candidates == 0 && p.Probe.Stop == 0,
 		"paper: signed, 0.3, no cost":       !p.Probe.ClipAtZero && p.Probe.Alpha == 0.3 && p.Probe.EditCost == 0,
 		"paper: no dropout":                 p.Retire.Dropout == 0 && r.Retire.Dropout == 0,
+		"both: λ 0.2, here 0.05":            p.Learn.Lambda == 0.2 && r.Learn.Lambda == 0.2 && ours.Train.Learn.Lambda == 0.05,
 		"both: KL 0.01, in the shop 0.05":   p.Learn.KL == 0.01 && r.Learn.KL == 0.01 && shop.Train.Learn.KL == 0.05 && releaseShop.Train.Learn.KL == 0.05,
 		"release: 0.2, cut at 0":            r.Probe.Alpha == 0.2 && r.Probe.ClipAtZero,
 		"release: independent and replayed": r.Probe.Independent && r.Probe.Replay && r.Probe.Fixed,
