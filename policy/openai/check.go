@@ -169,7 +169,7 @@ func (s *Sampler) probe(ctx context.Context) error {
 	s.plainGreedy, s.plainHeat = true, true
 	look := func(p policy.Sampling) (policy.Sample, error) {
 		p.MaxTokens = probed
-		return s.Sample(ctx, prompt, p)
+		return s.sample(ctx, prompt, p, s.sampled) // a server that knows no stop ids may end with the model's own
 	}
 	if err := s.remember(ctx, prompt); err != nil {
 		return err

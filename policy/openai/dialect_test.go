@@ -79,8 +79,17 @@ func TestLlamaCPP(t *testing.T) {
 	if _, err := s.Sample(t.Context(), prompt, policy.Sampling{MaxTokens: 3, Allowed: [][]int32{{1}}}); !errors.Is(err, ErrNotOffered) {
 		t.Errorf("allowed: got %v", err)
 	}
+	// The check at the start has no template, and takes the model's own end for one.
+	prompt = []int32{11, 7, 5, 3}
+	first, err := f.model.Sample(t.Context(), prompt, policy.Sampling{MaxTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.end = first.IDs[0]
+	if _, err := fakeSampler(t, f, LlamaCPP, f.tok); err != nil {
+		t.Errorf("a model that ends at once: %v", err)
+	}
 	// It ends at an id of its own that the template does not name.
-	f.end = 0
 	for id := range int32(40) {
 		f.end = id
 		_, err = s.Sample(t.Context(), prompt, policy.Sampling{Temperature: 1, MaxTokens: 100, Seed: 3})

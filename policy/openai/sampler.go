@@ -92,7 +92,7 @@ func (s *Sampler) Sample(ctx context.Context, prompt []int32, p policy.Sampling)
 	if len(p.Allowed) > 0 {
 		out, err = s.choose(ctx, prompt, p)
 	} else {
-		out, err = s.sample(ctx, prompt, p)
+		out, err = s.sample(ctx, prompt, p, s.finish)
 	}
 	if err != nil {
 		return policy.Sample{}, err
@@ -104,7 +104,8 @@ func (s *Sampler) Sample(ctx context.Context, prompt []int32, p policy.Sampling)
 	return out, nil
 }
 
-func (s *Sampler) sample(ctx context.Context, prompt []int32, p policy.Sampling) (out policy.Sample, err error) {
+// sample asks for a sample, which take makes of the answer.
+func (s *Sampler) sample(ctx context.Context, prompt []int32, p policy.Sampling, take func(answer, policy.Sampling) (policy.Sample, error)) (out policy.Sample, err error) {
 	err = s.client.call(ctx, request{
 		method: http.MethodPost, path: s.wire.path, body: s.wire.sample(s.weights, prompt, p, s.client.dialect.cut(p.Seed)),
 		most: usage{int64(len(prompt)), int64(p.MaxTokens)},
@@ -113,7 +114,7 @@ func (s *Sampler) sample(ctx context.Context, prompt []int32, p policy.Sampling)
 			if err != nil {
 				return spent, err
 			}
-			out, err = s.finish(answers[0], p)
+			out, err = take(answers[0], p)
 			return spent, err
 		},
 	})
@@ -142,8 +143,8 @@ func (s *Sampler) answers(reply []byte, prompts [][]int32) ([]answer, usage, err
 	return answers, spent, nil
 }
 
-// finish makes a sample of an answer.
-func (s *Sampler) finish(a answer, p policy.Sampling) (policy.Sample, error) {
+// sampled are the ids of an answer, wherever it ended.
+func (s *Sampler) sampled(a answer, p policy.Sampling) (policy.Sample, error) {
 	switch {
 	case len(a.ids) == 0:
 		return policy.Sample{}, errors.New("the reply has no ids")
@@ -152,10 +153,15 @@ func (s *Sampler) finish(a answer, p policy.Sampling) (policy.Sample, error) {
 	case len(a.logProbs) != len(a.ids):
 		return policy.Sample{}, fmt.Errorf("the reply has %d log-probabilities for %d ids", len(a.logProbs), len(a.ids))
 	}
-	if err := s.checkIDs(a.ids); err != nil {
+	return policy.Sample{IDs: a.ids, LogProbs: a.logProbs, Stop: policy.Length}, s.checkIDs(a.ids)
+}
+
+// finish makes a sample of an answer.
+func (s *Sampler) finish(a answer, p policy.Sampling) (policy.Sample, error) {
+	out, err := s.sampled(a, p)
+	if err != nil {
 		return policy.Sample{}, err
 	}
-	out := policy.Sample{IDs: a.ids, LogProbs: a.logProbs, Stop: policy.Length}
 	if i := slices.IndexFunc(a.ids, func(id int32) bool { return slices.Contains(p.Stop, id) }); i >= 0 {
 		if i+1 < len(a.ids) && !s.wire.cuts {
 			return policy.Sample{}, fmt.Errorf("the reply goes on after stop id %d", a.ids[i])
