@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench quick alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python tracking-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench quick alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python llamacpp-python tracking-python
 
 check: format vet lint test
 
@@ -122,7 +122,7 @@ model-python:
 	SKILLMASTER_PYTHON=$(PYTHON) go test -count=1 -run 'PretrainedRun|OwnModel' -v ./cmd/skillmaster
 
 # Against software that is not ours, installed under bin/python/. docs/integration.md records what came of it.
-integration: openenv-python tinker-python skyrl-python transformers-python tracking-python
+integration: openenv-python tinker-python skyrl-python transformers-python llamacpp-python tracking-python
 
 # Stock OpenEnv clients play our worlds, and we play the stock example on the stock server.
 openenv-python: build
@@ -145,6 +145,10 @@ skyrl-python: build
 # transformers serve plays for us (5 GB under bin/python).
 transformers-python: build
 	policy/openai/testdata/python/transformers.sh bin/skillmaster bin/python
+
+# llama.cpp's own server does, too (0.2 GB under bin/python).
+llamacpp-python: build
+	policy/openai/testdata/python/llamacpp.sh bin/skillmaster bin/python
 
 # Stock TensorBoard, pyarrow and MLflow read what a run gives them (1.5 GB under bin/python).
 tracking-python: build

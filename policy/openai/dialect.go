@@ -59,8 +59,8 @@ type dialect struct {
 }
 
 // dialects is the table. Its facts were read in the servers' documentation and sources (vLLM, SGLang 0.5, llama.cpp
-// b11434), not tried on running ones; our own handler was, and transformers' as a generic one. Those that ids,
-// log-probabilities and guided choice depend on are seen to at the start by Client.Sampler and Policy.Check.
+// b11434); tried on running ones were llama.cpp, transformers' as a generic one, and our own handler (docs/integration.md).
+// Those that ids, log-probabilities and guided choice depend on are seen to at the start by Client.Sampler and Policy.Check.
 var dialects = map[Dialect]dialect{
 	Hosted:  {most: "max_completion_tokens", seed: 63, guided: bySchema, full: "context_length_exceeded"},
 	Generic: {most: "max_tokens", seed: 63, full: "context_length_exceeded"},

@@ -44,7 +44,8 @@ func TestTransformersServe(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	here, own := exported(t, dir)
+	model, tok, template := exported(t, dir, "")
+	here := policy.NewChat(model, tok, template)
 	for _, said := range []string{
 		"You are in the middle of a room. Your task is to: put a mug in desk.", "You see a desk 1.\n\nLook around.", "Nothing happens.", "größer – 日本",
 	} {
@@ -52,7 +53,7 @@ func TestTransformersServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, token := range own { // which a policy this small says in the middle of a reply, and the server leaves out
+		for _, token := range template.Special() { // which a policy this small says in the middle of a reply, and the server leaves out
 			want.Text = strings.ReplaceAll(want.Text, token, "")
 		}
 		got, err := there.Complete(t.Context(), asking(said, 0, 1))
@@ -83,10 +84,13 @@ func asking(said string, temperature float64, seed uint64) policy.Request {
 	}
 }
 
-// exported is the policy of a model in a folder, in our engine, and the template's own tokens.
-func exported(t *testing.T, dir string) (policy.Policy, []string) {
+// exported is a model in a folder, with an adapter in another where one is named, in our engine.
+func exported(t *testing.T, dir, adapter string) (*transformer.Sampler, *chat.Tokenizer, chat.Template) {
 	t.Helper()
 	m, err := transformer.ReadPretrained(t.Context(), dir, transformer.PretrainedOptions{Context: 512})
+	if err == nil && adapter != "" {
+		err = m.ReadAdapter(t.Context(), adapter)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,5 +109,5 @@ func exported(t *testing.T, dir string) (policy.Policy, []string) {
 	}
 	s := m.Sampler(transformer.SamplerOptions{Workers: 1})
 	t.Cleanup(func() { _ = s.Close() })
-	return policy.NewChat(s, tok, template), template.Special()
+	return s, tok, template
 }
