@@ -156,11 +156,11 @@ func preset(world, name string) (runConfig, error) {
 		if world == realShop || world == madeShop {
 			c.Train.Rollout.MaxSkills = 6
 		}
-	case "quick": // a minute or two of two cores, for comparing ways to train in miniature
+	case "quick": // four minutes of two cores, most of them the warm start: for comparing ways to train in miniature
 		c.Model = modelConfig{Width: 64, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 256, Context: 1024}
 		c.Vocabulary = 1024
 		c.Train.Warm.Updates, c.Train.Warm.Rate, c.Train.Warm.Advised = 3000, 3e-3, 0.8
-		c.Train.Iterations, c.Train.Tasks, c.Train.Group, c.Train.Learn.Rate, c.Train.Evaluate = 16, 8, 8, 3e-4, 8
+		c.Train.Iterations, c.Train.Tasks, c.Train.Group, c.Train.Learn.Rate, c.Train.Evaluate = 12, 8, 8, 3e-4, 6
 		if world == household {
 			c.World.Sizes["valid"], c.World.Sizes["report"] = 128, 128
 		}
