@@ -67,10 +67,10 @@ func (keepNothing) Keep(context.Context, Report, *Checkpoint, func(io.Writer) er
 }
 
 // A skill that tells the truth is worth something, is committed with its evidence, and stands in the bank; one that lies
-// is worth less than nothing and never gets there.
+// is worth less than nothing and never gets there. The journal says which episode wrote it and what it was paid for.
 func TestUsefulEditsAreCommittedAndHarmfulOnesAreNot(t *testing.T) {
 	cfg := hallConfig()
-	cfg.Group, cfg.Probe.Tasks, cfg.Gate = 1, 12, probe.DefaultGate()
+	cfg.Group, cfg.Probe.Tasks, cfg.Gate = 2, 12, probe.DefaultGate()
 	cfg.Gate.Tasks = 12
 	trainer := halls(t, cfg, 2, keepNothing{})
 	var gems []episode.Task
@@ -84,17 +84,19 @@ func TestUsefulEditsAreCommittedAndHarmfulOnesAreNot(t *testing.T) {
 		player := &rollout.Player{Suite: envtest.World{}, Policy: reader(favourite), Config: cfg.Rollout}
 		s := &state{}
 		committed := 0
+		idle := episode.Trajectory{Task: gems[0]}
 		for round := range 12 {
 			s.Round = round
 			group, k := proposal(t, gems[0], helpful)
-			r := &Report{Round: round, Metrics: map[string]float64{}, Groups: []episode.Group{group}}
+			group.Trajectories = append([]episode.Trajectory{idle}, group.Trajectories...)
+			r := &Report{Round: round, Metrics: map[string]float64{}, Groups: []episode.Group{{Task: gems[0], Trajectories: []episode.Trajectory{idle, idle}}, group}}
 			seed := episode.Seed(3).Derive("iteration", uint64(round))
 			if committed == 0 {
 				verdicts, err := trainer.judge(t.Context(), player, s, r, seed)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if v := verdicts[0][0]; !v.Measured || (helpful && v.Utility <= 0) || (!helpful && v.Utility >= -cfg.Probe.EditCost) {
+				if v := verdicts[1][1]; !v.Measured || (helpful && v.Utility <= 0) || (!helpful && v.Utility >= -cfg.Probe.EditCost) {
 					t.Fatalf("helpful %v: the verdict on %q is %+v", helpful, k.Principle, v)
 				}
 			}
@@ -109,6 +111,9 @@ func TestUsefulEditsAreCommittedAndHarmfulOnesAreNot(t *testing.T) {
 				e := c.Provenance.Evidence
 				if c.Hash != s.Bank.Hash() || c.Parent == c.Hash || e.Wins < 7 || e.EValue < 20 || c.Provenance.Task != gems[0].ID {
 					t.Errorf("commit %+v", c)
+				}
+				if p := c.Provenance; p.Group != 1 || p.Member != 1 || p.Verdict.Pairs < 1 || p.Verdict.Wins <= p.Verdict.Losses || p.Verdict.MeanDelta <= 0 || p.Verdict.Utility <= 0 {
+					t.Errorf("the journal does not say what the edit was paid for, and whose it was: %+v", p)
 				}
 			}
 		}

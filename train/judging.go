@@ -200,11 +200,12 @@ func (t *Trainer) admit(s *state, r *Report) (admitted int) {
 		if j.Edit.Op == skill.Propose && t.full(s) {
 			continue
 		}
-		tr := r.Groups[j.Group].Trajectories[j.Member]
+		tr, v := r.Groups[j.Group].Trajectories[j.Member], j.Verdict
 		var ok bool
 		s.Gate, ok = s.Gate.Admit(t.Config.Gate, probe.Pending{Edit: j.Edit, Provenance: skill.Provenance{
 			Iteration: s.Round, Task: tr.Task.ID, Family: tr.Task.Family, Category: tr.Task.Category,
-			Seed: uint64(tr.Seed), PolicyVersion: tr.PolicyVersion,
+			Seed: uint64(tr.Seed), Group: j.Group, Member: j.Member, PolicyVersion: tr.PolicyVersion,
+			Verdict: skill.Verdict{Pairs: len(v.Pairs), Wins: v.Wins, Losses: v.Losses, MeanDelta: v.Mean, Utility: v.Utility},
 		}})
 		if ok {
 			admitted++

@@ -54,7 +54,9 @@ func bankRun(t *testing.T) (dir string, banks []skill.Bank) {
 			t.Fatal(outcome)
 		}
 		banks = append(banks, after)
-		c := skill.Commit{Parent: before.Hash(), Hash: after.Hash(), Edit: e, Outcome: outcome, Reason: "passed", Bank: after}
+		c := skill.Commit{Parent: before.Hash(), Hash: after.Hash(), Edit: e, Outcome: outcome, Reason: "passed", Bank: after, Provenance: skill.Provenance{
+			Iteration: i, Group: 3, Member: 2, PolicyVersion: 5, Verdict: skill.Verdict{Pairs: 4, Wins: 3, Losses: 1, MeanDelta: 0.5, Utility: 0.63},
+		}}
 		r := train.Report{Phase: train.Learning, Round: i, Bank: after.Hash(), Commits: []skill.Commit{c}}
 		if err := run.Keep(t.Context(), r, &train.Checkpoint{Phase: train.Learning, Round: i + 1, Bank: after}, func(w io.Writer) error {
 			_, err := io.WriteString(w, "weights")
@@ -85,7 +87,8 @@ func TestBankCommands(t *testing.T) {
 	if out, _ = must(t, 0, "bank", "diff", "--run", dir, "current"); out != "" {
 		t.Errorf("diff with itself prints %q", out)
 	}
-	if out, _ = must(t, 0, "bank", "log", "--run", dir); strings.Count(out, "passed") != 2 || strings.ContainsAny(out, "\r\u0085") || !strings.Contains(out, "added: Wash at the sink") {
+	if out, _ = must(t, 0, "bank", "log", "--run", dir); strings.Count(out, "passed") != 2 || strings.ContainsAny(out, "\r\u0085") || !strings.Contains(out, "added: Wash at the sink") ||
+		!strings.Contains(out, "group 3, member 2") || !strings.Contains(out, "policy version 5") || !strings.Contains(out, "verdict: utility +0.630, 4 pairs, 3 won, 1 lost, mean delta +0.500") {
 		t.Errorf("log prints %q", out)
 	}
 	must(t, 0, "bank", "check", "--run", dir)
