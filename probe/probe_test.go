@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"skillmaster/episode"
 	"skillmaster/skill"
@@ -190,6 +192,29 @@ func TestArmsAreShared(t *testing.T) {
 	if diff := cmp.Diff(vs[0], vs[2]); diff != "" {
 		t.Errorf("identical candidates got different verdicts:\n%s", diff)
 	}
+}
+
+// Where every probe is wanted, all arms of all candidates are under way at once: none waits for another's end.
+func TestOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 4 + 2*4 // before arms once, after arms of two candidates
+		begun, every := atomic.Int64{}, make(chan struct{})
+		play := func(_ context.Context, a Arm) (episode.Trajectory, error) {
+			if begun.Add(1) == all {
+				close(every)
+			}
+			<-every
+			return episode.Trajectory{Task: a.Task, ShownSkills: a.Bank.IDs()}, nil
+		}
+		c := config()
+		c.Tasks = 4
+		list := tasks("f", "a", "b", "c", "d")
+		j := NewJudge(play, c, all)
+		vs, err := j.Judge(t.Context(), skill.Bank{}, []Candidate{candidate(t, "Good", list), candidate(t, "Null", list)}, 1)
+		if err != nil || !vs[0].Measured || !vs[1].Measured || j.Played != all {
+			t.Errorf("%d played, %+v, %v", j.Played, vs, err)
+		}
+	})
 }
 
 // Eight probes, all won by the edit and lost without it: after three its sign is clear (e-value 3.75 of 3.5), the other

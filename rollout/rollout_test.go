@@ -179,6 +179,28 @@ func TestReview(t *testing.T) {
 	}
 }
 
+// A review that the limit of tokens cut off says so; one that ends there by itself was written badly.
+func TestReviewCutOff(t *testing.T) {
+	whole := skill.FormatCall(skill.Edit{Op: skill.Keep, Reason: "covered"})
+	half := whole[:len(whole)/2]
+	for _, c := range []struct {
+		reply string
+		most  int
+		cut   bool
+	}{{whole, len(half), true}, {half, 1000, false}} {
+		p := player(says("<action>look</action>", "<action>out</action>", c.reply))
+		p.Config.ReviewTokens = c.most
+		tr, err := p.PlayAndReview(t.Context(), Start{Task: hallTask, Bank: bankOf(t, lookFirst), Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := tr.Turns[len(tr.Turns)-1]
+		if r := tr.Review; r == nil || r.Outcome != skill.Unparsable || strings.HasPrefix(r.Fault, "truncated: ") != c.cut || last.Truncated != c.cut || last.Text != half {
+			t.Errorf("%q within %d tokens: %+v, turn %+v", c.reply, c.most, r, last)
+		}
+	}
+}
+
 // A context that fills up ends the episode; a review for which there is no room is not taken.
 func TestContextFull(t *testing.T) {
 	s := says(slices.Repeat([]string{"<action>look</action>"}, 5)...)
