@@ -157,7 +157,8 @@ func (s *streamTally) metrics(m map[string]float64) {
 }
 
 // gradientTally gathers the mass of what pulls at the policy, Σ |weight · advantage| over ids, by stream. With ratios of 1 a
-// token's gradient with respect to its logits has that size, but for a factor that depends on its probability.
+// token's gradient with respect to its logits has that size, but for a factor that depends on its probability; what tokens
+// have in common adds up and what they have not partly cancels, so the shares are not those of the whole gradient's norm.
 type gradientTally struct{ action, review float64 }
 
 func (g *gradientTally) add(data []grpo.Datum) {
