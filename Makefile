@@ -6,7 +6,7 @@ ROUNDS ?= 5
 
 export SKILLMASTER_DATA
 
-.PHONY: check build format vet lint test generate golden experts fuzz bench quick alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python llamacpp-python tracking-python
+.PHONY: check build format vet lint test generate golden experts fuzz bench quick alfworld-python bench-python bench-torch tokenizers model-python arm64 results results-method results-alfworld results-webshop results-page integration openenv-python tinker-python skyrl-python transformers-python vllm-python llamacpp-python tracking-python
 
 check: format vet lint test
 
@@ -145,6 +145,10 @@ skyrl-python: build
 # transformers serve plays for us (5 GB under bin/python).
 transformers-python: build
 	policy/openai/testdata/python/transformers.sh bin/skillmaster bin/python
+
+# vLLM on the processor (6 GB under bin/python), which was not seen to its end: no part of integration. PYTHON312 as above.
+vllm-python: build
+	policy/openai/testdata/python/vllm.sh bin/skillmaster bin/python
 
 # llama.cpp's own server does, too (0.2 GB under bin/python).
 llamacpp-python: build

@@ -5,7 +5,7 @@ set -eu
 program=$(realpath "$1")
 mkdir -p "$2"
 dir=$(realpath "$2")
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPYCACHEPREFIX="$dir/compiled"
 
 step() { what=$*; echo "== $what" >&2; }
 
@@ -21,7 +21,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # install NAME REQUIREMENT…: a virtual environment DIR/NAME with packages from PyPI. python names its Python, python3 is the
-# default. uv does it, since pip alone can take hours to choose versions.
+# default; overrides are lines of requirements in place of what packages ask for. uv does it, since pip alone can take hours
+# to choose versions.
 install() {
 	name=$1
 	shift
@@ -29,7 +30,8 @@ install() {
 	[ -x "$dir/uv/bin/uv" ] || { python3 -m venv "$dir/uv" && "$dir/uv/bin/pip" install -q uv; }
 	[ "$(cat "$dir/$name/installed.txt" 2>/dev/null)" != "$*" ] || return 0
 	"$dir/uv/bin/uv" venv -q --clear --python "${python:-$(python3 -c 'import sys; print(sys.executable)')}" "$dir/$name"
-	"$dir/uv/bin/uv" pip install -q --python "$dir/$name/bin/python" "$@"
+	echo "${overrides:-}" >"$dir/$name/overrides.txt"
+	"$dir/uv/bin/uv" pip install -q --python "$dir/$name/bin/python" --override "$dir/$name/overrides.txt" "$@"
 	echo "$*" >"$dir/$name/installed.txt"
 }
 
@@ -45,9 +47,9 @@ serve() {
 	servers="$servers $server"
 }
 
-# await COMMAND…: until it works, for ten minutes at most, and not longer than the server lives.
+# await COMMAND…: until it works, for ten minutes at most, or patience seconds, and not longer than the server lives.
 await() {
-	late=$(($(date +%s) + 600))
+	late=$(($(date +%s) + ${patience:-600}))
 	until "$@" 2>/dev/null; do
 		kill -0 "$server"
 		[ "$(date +%s)" -lt "$late" ]
