@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"skillmaster/policy/remote"
 	"skillmaster/web"
 )
 
@@ -106,11 +107,11 @@ func listen(ctx context.Context, address string, h http.Handler, ready func(addr
 	if !web.Local(address) {
 		return usage(fmt.Errorf("%s is not an address of this machine alone, such as %s: to look from elsewhere, go through SSH (ssh -L)", address, listenAt))
 	}
-	return listenAnywhere(ctx, address, h, ready)
+	return listenAnywhere(ctx, address, h, remote.Connections, ready)
 }
 
-// listenAnywhere is listen for what asks itself who may have it.
-func listenAnywhere(ctx context.Context, address string, h http.Handler, ready func(address string)) error {
+// listenAnywhere is listen for what asks itself who may have it, and says how many connections it wants at a time.
+func listenAnywhere(ctx context.Context, address string, h http.Handler, connections int, ready func(address string)) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w (another address: --listen HOST:PORT; port 0 takes a free one)", err)
@@ -133,7 +134,7 @@ func listenAnywhere(ctx context.Context, address string, h http.Handler, ready f
 		stopped <- server.Close()
 	})
 	ready(l.Addr().String())
-	err = server.Serve(l)
+	err = server.Serve(remote.Limit(l, connections))
 	if stop() { // it failed of itself
 		return err
 	}

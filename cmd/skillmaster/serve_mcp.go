@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skillmaster/mcp"
+	"skillmaster/policy/remote"
 	"skillmaster/store"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,7 +47,7 @@ func (c *serveCmd) serveBank(ctx context.Context, stdin io.ReadCloser, stdout io
 		token = rand.Text()
 		shown = token
 	}
-	err = listenAnywhere(ctx, c.Listen, mcp.Handler(server, token, log), func(at string) {
+	err = listenAnywhere(ctx, c.Listen, mcp.Handler(server, token, log), remote.Connections, func(at string) {
 		fmt.Fprintf(stderr, "MCP server: http://%s/mcp\nheader: Authorization: Bearer %s\n", at, shown)
 	})
 	return errors.Join(err, closeRun())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skillmaster/env/openenv"
+	"skillmaster/policy/remote"
 	"skillmaster/web"
 )
 
@@ -31,7 +32,8 @@ func (c *openEnvFlags) serve(ctx context.Context, address, token string, stdout,
 	if err != nil {
 		return err
 	}
-	err = listenAnywhere(ctx, address, h, func(at string) {
+	// Others find room beside the sessions, and those that are one too many to be told so.
+	err = listenAnywhere(ctx, address, h, max(c.Sessions, 0)+remote.Connections, func(at string) {
 		fmt.Fprintf(stdout, "world %s for OpenEnv clients: ws://%s\n", c.Env, at)
 	})
 	return errors.Join(err, h.Close())

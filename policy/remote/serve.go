@@ -58,16 +58,18 @@ const (
 	Grace      = 5 * time.Second
 )
 
+// Connections is how many a server has at a time, if nothing else is said.
+const Connections = 1024
+
 // Serve answers on l until the context ends, then lets requests under way end for a few seconds, and returns nil. An
-// address that other machines can reach is refused without a token. connections is the most at a time; 0: 1024.
+// address that other machines can reach is refused without a token. connections is the most at a time; 0: Connections.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, token string, connections int, log *slog.Logger) error {
 	defer l.Close()
 	if a, ok := l.Addr().(*net.TCPAddr); token == "" && !(ok && a.IP.IsLoopback()) {
 		return fmt.Errorf("%s can be reached by other machines: set a token, or listen on 127.0.0.1", l.Addr())
 	}
-	most := connections
-	if most <= 0 {
-		most = 1024
+	if connections <= 0 {
+		connections = Connections
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,7 +88,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, token string, co
 		}
 		ended <- err
 	}()
-	err := s.Serve(&limited{l, make(chan struct{}, most)})
+	err := s.Serve(Limit(l, connections))
 	cancel()
 	return errors.Join(unlessClosed(err), <-ended)
 }
@@ -98,14 +100,30 @@ func unlessClosed(err error) error {
 	return err
 }
 
-// limited is a listener that accepts so many connections at a time.
+// Limit is a listener that accepts so many connections at a time; further ones wait.
+func Limit(l net.Listener, most int) net.Listener {
+	return &limited{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
 type limited struct {
 	net.Listener
-	slots chan struct{}
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Close ends a wait for a slot, too: a server that shuts down closes connections only after Accept has returned.
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
 	c, err := l.Listener.Accept()
 	if err != nil {
 		<-l.slots
