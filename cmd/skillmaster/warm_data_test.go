@@ -61,7 +61,7 @@ func TestWarmData(t *testing.T) {
 	}
 	must(t, 2, append(args(one, file), "--resume")...)
 	must(t, 2, append(args(filepath.Join(dir, "none"), file), "--set", "train.warm.updates=0")...)
-	if _, errs := must(t, 1, append(args(filepath.Join(dir, "bad"), "testdata/check_export.py"))...); !strings.Contains(errs, "line 1") {
+	if _, errs := must(t, 1, args(filepath.Join(dir, "bad"), "testdata/check_export.py")...); !strings.Contains(errs, "line 1") {
 		t.Errorf("a file of something else: %s", errs)
 	}
 	d := warmData{File: file}
