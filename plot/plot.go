@@ -353,7 +353,8 @@ func (c Chart) annotations(b *strings.Builder, f frame) {
 	}
 }
 
-// ends names the series at their last points, apart from each other.
+// ends names the series at their last points, apart from each other. In a stack every share has its name that was ever large
+// enough to be seen, at its place in the last column that was measured.
 func ends(b *strings.Builder, f frame, series []Series, stacked bool) {
 	type end struct {
 		class  int
@@ -362,18 +363,17 @@ func ends(b *strings.Builder, f frame, series []Series, stacked bool) {
 	}
 	var all []end
 	var base float64
+	column := lastColumn(series)
 	for i, s := range series {
-		v := math.NaN()
-		for _, y := range s.Y {
-			if !math.IsNaN(y) {
-				v = y
-			}
-		}
+		v := last(s.Y)
 		if stacked {
-			if v = s.Y[len(s.Y)-1]; math.IsNaN(v) || v < 0.02 {
-				continue
+			if v = s.Y[column]; math.IsNaN(v) {
+				v = 0
 			}
 			v, base = base+v/2, base+v
+			if !slices.ContainsFunc(s.Y, func(y float64) bool { return y >= 0.02 }) {
+				continue
+			}
 		}
 		if !math.IsNaN(v) {
 			all = append(all, end{i % 8, s.Name, f.y(v), f.y(v)})
@@ -396,6 +396,29 @@ func ends(b *strings.Builder, f frame, series []Series, stacked bool) {
 	}
 }
 
+// last is the last number that is one; NaN for none.
+func last(vs []float64) float64 {
+	for _, v := range slices.Backward(vs) {
+		if !math.IsNaN(v) {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// lastColumn is the last place at which any series of a stack has a number.
+func lastColumn(series []Series) int {
+	n := 0
+	for _, s := range series {
+		for i, v := range s.Y {
+			if !math.IsNaN(v) {
+				n = max(n, i)
+			}
+		}
+	}
+	return n
+}
+
 // clip shortens a name to n characters.
 func clip(s string, n int) string {
 	r := []rune(s)
@@ -409,20 +432,15 @@ func clip(s string, n int) string {
 func (c Chart) describe(series []Series) string {
 	parts := []string{c.Title}
 	for _, s := range series {
-		last := math.NaN()
-		for _, v := range s.Y {
-			if !math.IsNaN(v) {
-				last = v
-			}
-		}
-		if !math.IsNaN(last) {
+		if v := last(s.Y); !math.IsNaN(v) {
+			unit := c.Unit
 			if c.Stacked {
-				last *= 100
+				v, unit = 100*v, "%"
 			}
-			parts = append(parts, fmt.Sprintf("%s: last %s %s", s.Name, Short(last), c.Unit))
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s: last %s %s", s.Name, Short(v), unit)))
 		}
 	}
-	return strings.TrimSpace(strings.Join(parts, "; "))
+	return strings.Join(parts, "; ")
 }
 
 func path(f frame, xs, ys []float64) string {

@@ -194,3 +194,22 @@ func TestEndsKeepApart(t *testing.T) {
 		}
 	}
 }
+
+// A share of a stack that was ever large has its name, also where it is nothing in the last column, or that was not measured.
+func TestStackNamesWhatWasSeen(t *testing.T) {
+	nan := math.NaN()
+	x := []float64{1, 2, 3}
+	svg := Chart{Stacked: true, Series: []Series{
+		{Name: "always", X: x, Y: []float64{0.5, 0.995, nan}}, {Name: "once", X: x, Y: []float64{0.5, 0, nan}}, {Name: "hardly", X: x, Y: []float64{0, 0.005, nan}},
+	}}.SVG()
+	var names []string
+	for _, part := range strings.Split(svg, `class="end`)[1:] {
+		names = append(names, part[strings.Index(part, ">")+1:strings.Index(part, "<")])
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"always", "once"}) {
+		t.Errorf("named are %q", names)
+	}
+	if want := `aria-label="; always: last 99.5 %; once: last 0 %; hardly: last 0.5 %"`; !strings.Contains(svg, want) {
+		t.Errorf("it is described otherwise than by %s: %.200s", want, svg)
+	}
+}

@@ -44,6 +44,9 @@ func band(s plot.Series, rounds []store.Numbers, deviation string) plot.Series {
 
 func at(v float64) *float64 { return &v }
 
+// Curve is one number of each iteration; NaN where it was not measured.
+func (h *History) Curve(key string) []float64 { return series("", h.Learning(), metric(key)).Y }
+
 // Charts are the curves of a run, those most looked at first.
 func (h *History) Charts() []plot.Chart {
 	l := h.Learning()
@@ -74,11 +77,11 @@ func (h *History) Charts() []plot.Chart {
 	return out
 }
 
+// speed is tokens in a second of a part; not measured in a round that had none to work on.
 func speed(tokens, part string) func(store.Numbers) (float64, bool) {
 	return func(r store.Numbers) (float64, bool) {
-		n, ok := r.Metrics[tokens]
-		s := r.Seconds["time/"+part+"_seconds"]
-		return n / s, ok && s > 0
+		n, s := r.Metrics[tokens], r.Seconds["time/"+part+"_seconds"]
+		return n / s, n > 0 && s > 0
 	}
 }
 

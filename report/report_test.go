@@ -1,14 +1,17 @@
 package report
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"skillmaster/episode"
+	"skillmaster/plot"
 	"skillmaster/store"
 	"skillmaster/store/storetest"
 	"skillmaster/train"
@@ -240,5 +243,23 @@ func TestFindings(t *testing.T) {
 	}
 	if f := silent.Findings(h.Last().Add(time.Minute)); len(f) != 0 {
 		t.Errorf("a run that goes on: %+v", f)
+	}
+}
+
+// What an iteration did not measure is a gap in its curves, never 0: here, the speed of learning where nothing was updated.
+func TestCurvesHaveGaps(t *testing.T) {
+	h, _ := made(t, "first", small(1))
+	idle := *h
+	idle.Rounds = slices.Clone(h.Rounds)
+	last := &idle.Rounds[len(idle.Rounds)-1]
+	last.Metrics = map[string]float64{"rollout/tokens": 600, "learn/tokens": 0}
+	last.Seconds = map[string]float64{"time/rollout_seconds": 3, "time/update_seconds": 0.001}
+	i := slices.IndexFunc(idle.Charts(), func(c plot.Chart) bool { return c.Title == "Tokens per second" })
+	playing, learning := idle.Charts()[i].Series[0].Y, idle.Charts()[i].Series[1].Y
+	if n := len(learning) - 1; playing[n] != 200 || !math.IsNaN(learning[n]) || math.IsNaN(learning[n-1]) {
+		t.Errorf("playing %v, learning %v", playing, learning)
+	}
+	if curve := idle.Curve("action/success"); !math.IsNaN(curve[len(curve)-1]) || math.IsNaN(curve[0]) {
+		t.Errorf("success is drawn as %v", curve)
 	}
 }

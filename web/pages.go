@@ -66,9 +66,7 @@ func (s *Server) home(r *http.Request) (view, error) {
 		}
 		row := homeRow{runView: s.viewOf(w.name, h), Name: w.name, Done: len(h.Learning()), All: h.Train.Iterations}
 		row.Success, row.Known = h.Recent("action/success", 5)
-		for _, n := range h.Learning() {
-			row.Curve = append(row.Curve, n.Metrics["action/success"])
-		}
+		row.Curve = h.Curve("action/success")
 		if v := h.Valid(); len(v) > 0 {
 			score := v[len(v)-1].Summary()
 			row.Score = &score
