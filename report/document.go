@@ -304,7 +304,7 @@ var shared = map[string]any{
 	"points":  func(v float64) string { return fmt.Sprintf("%+.1f", 100*v) },
 	"p":       pValue,
 	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
-	"command": quoted,
+	"command": CommandLine,
 	"inc":     func(n int) int { return n + 1 },
 	"plain":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"share": func(part, all int) string {
@@ -322,8 +322,8 @@ func pValue(p float64) string {
 	return fmt.Sprintf("%.3f", p)
 }
 
-// quoted is a command line as a shell takes it.
-func quoted(words []string) string {
+// CommandLine is a command line as a shell takes it.
+func CommandLine(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		if strings.IndexFunc(w, func(r rune) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"skillmaster/plot"
+	"skillmaster/report"
 	"skillmaster/store"
 )
 
@@ -32,9 +33,10 @@ func (s *Server) functions() template.FuncMap {
 		"ago":     func(t time.Time) string { return duration(s.now().Sub(t)) + " ago" },
 		"address": address,
 		"metric":  func(n store.Numbers, key string) string { return metricText(n, key) },
+		"shareOf": shareText,
 		"dot":     func(m store.Played) string { return outcomeMark(m) },
 		"version": func(name string) string { return s.static[name].tag },
-		"command": func(words []string) string { return strings.Join(words, " ") },
+		"command": report.CommandLine,
 	}
 }
 
@@ -52,6 +54,15 @@ func metricText(n store.Numbers, key string) string {
 		return "–"
 	}
 	return plot.Short(v)
+}
+
+// shareText is the same of a number that is a share.
+func shareText(n store.Numbers, key string) string {
+	v, ok := n.Metrics[key]
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*v)
 }
 
 func outcomeMark(m store.Played) string {

@@ -308,6 +308,7 @@ func (b *trajectoriesBody) group(played []store.Played) {
 type evaluationsBody struct {
 	Rows  []evaluationRow // the newest first
 	Cells []cellRow
+	More  string // the command that plays a panel
 }
 
 type evaluationRow struct {
@@ -324,11 +325,11 @@ type cellRow struct {
 }
 
 func (s *Server) evaluations(r *http.Request) (view, error) {
-	v, _, err := s.look(r)
+	v, run, err := s.look(r)
 	if err != nil {
 		return view{}, err
 	}
-	b := evaluationsBody{}
+	b := evaluationsBody{More: report.CommandLine([]string{"skillmaster", "eval", "--run", run.Dir()})}
 	for _, e := range slices.Backward(v.Evaluations) {
 		row := evaluationRow{Evaluated: e, Summary: e.Summary(), Cell: report.Cell(e.Evaluation), Iteration: -1}
 		if e.Report > 0 {

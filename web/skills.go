@@ -70,6 +70,11 @@ type bankBody struct {
 	Guests    []store.Guest // edits from outside, the newest first
 }
 
+// Rollback is the command that goes back to a bank.
+func (b bankBody) Rollback(hash string) string {
+	return report.CommandLine([]string{"skillmaster", "bank", "rollback", "--run", b.Dir, hash[:min(10, len(hash))]})
+}
+
 func (s *Server) bank(r *http.Request) (view, error) {
 	v, run, err := s.look(r)
 	if err != nil {

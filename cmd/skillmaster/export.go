@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,9 +33,28 @@ Examples:
   skillmaster export mlflow --run runs/first --to http://127.0.0.1:5000`
 }
 
-// runFlag names the run whose records are taken.
+// runFlag names the run whose records are taken, and says how to tell what came of it.
 type runFlag struct {
-	Run string `help:"Run directory." type:"existingdir" required:"" placeholder:"DIR"`
+	Run  string `help:"Run directory." type:"existingdir" required:"" placeholder:"DIR"`
+	JSON bool   `help:"Say what was written as JSON, on stdout." name:"json"`
+}
+
+// written is what an export came to; it leaves out what does not concern its form.
+type written struct {
+	To           string `json:"to"`
+	Rounds       *int   `json:"rounds,omitempty"` // that the run has
+	New          *int   `json:"new,omitempty"`    // of them, that were not there yet
+	Trajectories *int   `json:"trajectories,omitempty"`
+	Outdated     bool   `json:"outdated,omitempty"` // points of rounds that the run took back are still there
+}
+
+// tell says what came of an export: text to stderr, or JSON to stdout.
+func (f runFlag) tell(stdout, stderr io.Writer, e written, text string, args ...any) error {
+	if f.JSON {
+		return printJSON(stdout, e)
+	}
+	_, err := fmt.Fprintf(stderr, text+"\n", args...)
+	return err
 }
 
 // history is what the run has recorded; its name is that of its directory.
@@ -70,7 +90,7 @@ Example:
   tensorboard --logdir tb`
 }
 
-func (c *exportTensorBoardCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+func (c *exportTensorBoardCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	h, err := c.history(ctx)
 	if err != nil {
 		return err
@@ -80,8 +100,8 @@ func (c *exportTensorBoardCmd) Execute(ctx context.Context, _, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "%s: %d of %d rounds were new (look: tensorboard --logdir %s)\n", folder, n, len(h.Rounds), c.To)
-	return nil
+	return c.tell(stdout, stderr, written{To: folder, Rounds: new(len(h.Rounds)), New: &n},
+		"%s: %d of %d rounds were new (look: tensorboard --logdir %s)", folder, n, len(h.Rounds), c.To)
 }
 
 type exportJSONLCmd struct {
@@ -100,6 +120,9 @@ Examples:
 }
 
 func (c *exportJSONLCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.JSON && c.To == "" {
+		return usage(errors.New("--json says what was written to a file: it needs --to FILE (the lines themselves are JSON)"))
+	}
 	h, err := c.history(ctx)
 	if err != nil {
 		return err
@@ -111,8 +134,7 @@ func (c *exportJSONLCmd) Execute(ctx context.Context, stdout, stderr io.Writer) 
 	if err := writeWhole(c.To, func(w io.Writer) error { return track.WriteJSONL(w, rounds) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "%s: %d rounds\n", c.To, len(rounds))
-	return nil
+	return c.tell(stdout, stderr, written{To: c.To, Rounds: new(len(rounds))}, "%s: %d rounds", c.To, len(rounds))
 }
 
 type exportParquetCmd struct {
@@ -130,7 +152,7 @@ Examples:
   duckdb -c "SELECT family, avg(success::INT), avg(len(steps)) FROM 'first.parquet' GROUP BY family"`
 }
 
-func (c *exportParquetCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+func (c *exportParquetCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	return withRun(ctx, c.Run, func(run *store.Run) error {
 		rows := 0
 		err := writeWhole(c.To, func(w io.Writer) (err error) {
@@ -140,8 +162,7 @@ func (c *exportParquetCmd) Execute(ctx context.Context, _, stderr io.Writer) err
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stderr, "%s: %d trajectories\n", c.To, rows)
-		return nil
+		return c.tell(stdout, stderr, written{To: c.To, Trajectories: &rows}, "%s: %d trajectories", c.To, rows)
 	})
 }
 
@@ -168,7 +189,7 @@ Examples:
   MLFLOW_TRACKING_TOKEN=… skillmaster export mlflow --run runs/first --to https://HOST --experiment alfworld`
 }
 
-func (c *exportMLflowCmd) Execute(ctx context.Context, _, stderr io.Writer) error {
+func (c *exportMLflowCmd) Execute(ctx context.Context, stdout, stderr io.Writer) error {
 	server, err := c.open(c.To, notices(stderr))
 	if err != nil {
 		return usage(err)
@@ -184,8 +205,8 @@ func (c *exportMLflowCmd) Execute(ctx context.Context, _, stderr io.Writer) erro
 	if sent.Outdated {
 		notices(stderr)(outdated)
 	}
-	fmt.Fprintf(stderr, "experiment %s: %d of %d rounds were new\n", c.Experiment, sent.Rounds, len(h.Rounds))
-	return nil
+	return c.tell(stdout, stderr, written{To: c.To, Rounds: new(len(h.Rounds)), New: &sent.Rounds, Outdated: sent.Outdated},
+		"experiment %s: %d of %d rounds were new", c.Experiment, sent.Rounds, len(h.Rounds))
 }
 
 const outdated = "the run took rounds back that MLflow has: it keeps the points of those, and gets only rounds after them"

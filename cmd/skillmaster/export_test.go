@@ -43,6 +43,10 @@ func TestExportTensorBoard(t *testing.T) {
 			t.Errorf("it says %q, want %q", errs, want)
 		}
 	}
+	var said written
+	if out, _ := must(t, 0, "export", "tensorboard", "--run", dir, "--to", to, "--json"); json.Unmarshal([]byte(out), &said) != nil || *said.Rounds != 8 || *said.New != 0 {
+		t.Errorf("as JSON it says %s", out)
+	}
 	if _, err := os.Stat(filepath.Join(to, "first", "events.out.tfevents.1000000000.skillmaster")); err != nil {
 		t.Error(err)
 	}
@@ -54,10 +58,15 @@ func TestExportJSONL(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "first.jsonl")
 	out, _ := must(t, 0, "export", "jsonl", "--run", dir)
 	must(t, 0, "export", "jsonl", "--run", dir, "--to", file)
-	written, err := os.ReadFile(file)
-	if err != nil || string(written) != out {
+	kept, err := os.ReadFile(file)
+	if err != nil || string(kept) != out {
 		t.Errorf("%v: the file is not what stdout is", err)
 	}
+	var said written
+	if out, _ := must(t, 0, "export", "jsonl", "--run", dir, "--to", file, "--json"); json.Unmarshal([]byte(out), &said) != nil || said.To != file || *said.Rounds != 8 || said.New != nil {
+		t.Errorf("as JSON it says %s", out)
+	}
+	must(t, 2, "export", "jsonl", "--run", dir, "--json") // the lines are on stdout already
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct {
 		Step    int     `json:"step"`
@@ -72,6 +81,10 @@ func TestExportParquet(t *testing.T) {
 	dir, file := madeUp(t), filepath.Join(t.TempDir(), "first.parquet")
 	if _, errs := must(t, 0, "export", "parquet", "--run", dir, "--to", file); !strings.Contains(errs, "20 trajectories") {
 		t.Errorf("it says %q", errs)
+	}
+	var said written
+	if out, _ := must(t, 0, "export", "parquet", "--run", dir, "--to", file, "--json"); json.Unmarshal([]byte(out), &said) != nil || *said.Trajectories != 20 || said.Rounds != nil {
+		t.Errorf("as JSON it says %s", out)
 	}
 	rows, err := parquet.ReadFile[track.Row](file)
 	if err != nil || len(rows) != 20 || rows[0].Run != "first" {

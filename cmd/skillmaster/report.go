@@ -127,7 +127,8 @@ type reportCompareCmd struct {
 func (reportCompareCmd) Help() string {
 	return `Pairs the newest evaluations of both runs on the same panel, played in the same way, by task. Success: difference B − A in
 points with Newcombe's 95 % interval, and the exact McNemar test. Steps (tasks that both solved) and returns: mean difference
-with a bootstrap interval, and a sign-flip permutation test. Exit code 1 if there is nothing to pair.
+with a bootstrap interval, and a sign-flip permutation test. Below stand the settings in which the runs differ. Exit code 1 if there is
+nothing to pair.
 
 Example:
   skillmaster report compare runs/first runs/second`
@@ -143,20 +144,54 @@ func (c *reportCompareCmd) Execute(ctx context.Context, stdout, _ io.Writer) err
 	if err != nil {
 		return err
 	}
-	tests := report.Compare(a, b)
-	if len(tests) == 0 {
+	found := compared{A: a.Name, B: b.Name, Tests: report.Compare(a, b)}
+	if found.Settings, err = report.Differences([]*report.History{a, b}); err != nil {
+		return err
+	}
+	if len(found.Tests) == 0 {
 		return errors.New("the runs have no panel in common that both have played in the same way: play one with both (skillmaster eval --run DIR --panel report)")
 	}
 	if c.JSON {
-		return printJSON(stdout, tests)
+		return printJSON(stdout, found)
 	}
+	return found.print(stdout)
+}
+
+// compared is what a comparison of two runs came to.
+type compared struct {
+	A, B     string           // names of the runs
+	Tests    []report.Paired  // B against A
+	Settings []report.Setting // those that differ
+}
+
+func (c compared) print(stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "panel\tcell\tfamily\ttasks\t%s\t%s\tdifference\t95 %% interval\tonly %s\tonly %s\tp\tsteps\tp\treturn\tp\t\n", a.Name, b.Name, a.Name, b.Name)
-	for _, t := range tests {
+	fmt.Fprintf(w, "panel\tcell\tfamily\ttasks\t%s\t%s\tdifference\t95 %% interval\tonly %s\tonly %s\tp\tsteps\tp\treturn\tp\t\n", c.A, c.B, c.A, c.B)
+	for _, t := range c.Tests {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%.1f %%\t%.1f %%\t%+.1f\t%+.1f to %+.1f\t%d\t%d\t%.3g\t%s\t%s\t%s\t%s\t\n", t.Panel, t.Cell, t.Family, t.Tasks, 100*t.Rate.A, 100*t.Rate.B,
 			100*t.Rate.Value, 100*t.Rate.Low, 100*t.Rate.High, t.OnlyA, t.OnlyB, t.P, differs(t.Steps), chance(t.Steps), differs(t.Return), chance(t.Return))
 	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(c.Settings) == 0 {
+		_, err := fmt.Fprintf(stdout, "\n%s and %s have the same settings\n", c.A, c.B)
+		return err
+	}
+	w = tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\nsettings that differ\t%s\t%s\n", c.A, c.B)
+	for _, s := range c.Settings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, orDash(s.Values[0]), orDash(s.Values[1]))
+	}
 	return w.Flush()
+}
+
+// orDash is a setting's value; a dash if the run does not have it.
+func orDash(value string) string {
+	if value == "" {
+		return "–"
+	}
+	return value
 }
 
 // differs is a mean difference with its interval; a dash if there are no pairs.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"skillmaster/report"
 	"skillmaster/store/storetest"
 )
 
@@ -42,12 +41,16 @@ func TestReport(t *testing.T) {
 	if out, _ := must(t, 0, "report", dirs[0], "--no-digest"); !strings.HasPrefix(out, "# Report: first") || strings.Contains(out, "records:") {
 		t.Errorf("it prints %s", out)
 	}
-	if out, _ := must(t, 0, "report", "compare", dirs[0], dirs[1]); !strings.Contains(out, "valid") || !strings.Contains(out, "95 % interval") {
+	if out, _ := must(t, 0, "report", "compare", dirs[0], dirs[1]); !strings.Contains(out, "valid") || !strings.Contains(out, "95 % interval") ||
+		!strings.Contains(out, "\ntrain.iterations      4      7\n") {
 		t.Errorf("it prints %s", out)
 	}
-	var tests []report.Paired
+	if out, _ := must(t, 0, "report", "compare", dirs[0], dirs[0]); !strings.Contains(out, "first and first-2 have the same settings") {
+		t.Errorf("it prints %s", out)
+	}
+	var found compared
 	out, _ := must(t, 0, "report", "compare", dirs[0], dirs[1], "--json")
-	if err := json.Unmarshal([]byte(out), &tests); err != nil || len(tests) == 0 {
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found.Tests) == 0 || len(found.Settings) != 1 || found.Settings[0].Values[1] != "7" {
 		t.Errorf("%v of %s", err, out)
 	}
 	bare, _ := bankRun(t)
