@@ -174,8 +174,8 @@ type look struct {
 var looks = []look{
 	{"desktop-light", 1280, 900, "light"},
 	{"desktop-dark", 1280, 900, "dark"},
-	{"phone-light", 390, 844, "light"},
-	{"phone-dark", 390, 844, "dark"},
+	{"phone-light", 360, 780, "light"},
+	{"phone-dark", 360, 780, "dark"},
 }
 
 func (b *browser) take(l look) {
