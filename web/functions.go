@@ -19,6 +19,7 @@ func (s *Server) functions() template.FuncMap {
 		"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
 		"number":  plot.Short,
 		"signed":  func(v float64) string { return fmt.Sprintf("%+.3f", v) },
+		"points":  func(v float64) string { return fmt.Sprintf("%+.1f", 100*v) },
 		"plain":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 		"div":     func(a, b float64) float64 { return a / b },
 		"inc":     func(n int) int { return n + 1 },

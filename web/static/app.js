@@ -61,13 +61,15 @@ function hide(svg) {
 
 function chartOf(e) { return e.target instanceof Element ? e.target.closest("svg.chart[data-x]") : null; }
 
-document.addEventListener("pointermove", e => {
+function look(e) {
   const svg = chartOf(e);
   for (const other of document.querySelectorAll("svg.chart[data-x]")) if (other !== svg && other._at !== undefined && other !== document.activeElement) hide(other);
   if (!svg) return;
   const box = svg.getBoundingClientRect();
   showAt(svg, chartLines(svg), (e.clientX - box.left) / box.width * svg.viewBox.baseVal.width);
-});
+}
+document.addEventListener("pointermove", look);
+document.addEventListener("pointerdown", look); // a finger does not move first
 document.addEventListener("focusout", e => { const svg = chartOf(e); if (svg) hide(svg); });
 
 function moveCursor(svg, by) {
