@@ -203,10 +203,13 @@ func compare(a, b train.Evaluation, s episode.Seed) []Paired {
 		if !ok {
 			continue
 		}
+		by[""] = append(by[""], [2]train.Result{r, x})
+		if r.Family == "" {
+			continue // counted already
+		}
 		if _, seen := by[r.Family]; !seen {
 			families = append(families, r.Family)
 		}
-		by[""] = append(by[""], [2]train.Result{r, x})
 		by[r.Family] = append(by[r.Family], [2]train.Result{r, x})
 	}
 	slices.Sort(families)
