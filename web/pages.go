@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"skillmaster/plot"
 	"skillmaster/report"
@@ -94,7 +95,7 @@ type comparison struct {
 
 type pairOfRuns struct {
 	A, B  string
-	Tests []report.Paired
+	Tests []report.Paired // none: there is nothing to pair
 }
 
 func (s *Server) compare(r *http.Request) (view, error) {
@@ -124,12 +125,41 @@ func (s *Server) compare(r *http.Request) (view, error) {
 			return view{}, err
 		}
 		for i := 1; i < len(hs); i++ {
-			if tests := report.Compare(hs[0], hs[i]); len(tests) > 0 {
-				c.Tests = append(c.Tests, pairOfRuns{hs[0].Name, hs[i].Name, tests})
-			}
+			c.Tests = append(c.Tests, pairOfRuns{hs[0].Name, hs[i].Name, s.pairs.of(hs[0], hs[i])})
 		}
 	}
 	return view{page: "compare", Title: "Compare runs", Body: c}, nil
+}
+
+// pairs keeps the tests of two runs for as long as neither is evaluated again: resampling takes longer than a page may.
+type pairs struct {
+	mu   sync.Mutex
+	kept map[[2]string]tested
+}
+
+type tested struct {
+	of    [2][]store.Evaluated
+	tests []report.Paired
+}
+
+func (p *pairs) of(a, b *report.History) []report.Paired {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := [2]string{a.Name, b.Name}
+	if k, ok := p.kept[key]; ok && same(k.of[0], a.Evaluations) && same(k.of[1], b.Evaluations) {
+		return k.tests
+	}
+	tests := report.Compare(a, b)
+	if p.kept == nil {
+		p.kept = map[[2]string]tested{}
+	}
+	p.kept[key] = tested{[2][]store.Evaluated{a.Evaluations, b.Evaluations}, tests}
+	return tests
+}
+
+// same says whether two slices are one: a history that goes on with nothing new keeps the slice that it had.
+func same(a, b []store.Evaluated) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 type overviewBody struct {

@@ -34,6 +34,7 @@ type Server struct {
 	now     func() time.Time
 	log     *slog.Logger
 	runs    *registry
+	pairs   pairs
 	pages   map[string]*template.Template
 	static  map[string]asset
 	streams chan struct{} // a place for each open event stream

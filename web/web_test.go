@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"skillmaster/report"
 	"skillmaster/store"
 	"skillmaster/store/storetest"
 	"skillmaster/train"
@@ -291,6 +292,13 @@ func runHead(t *testing.T, run *store.Run) string {
 // first is what the first look at a run takes.
 func BenchmarkLargeRun(b *testing.B) {
 	s, _ := served(b, storetest.Shape{Seed: 1, Iterations: 1000, Tasks: 25, Group: 4, Evaluate: 20, Panel: 100})
+	other := filepath.Join(quick(b), "second")
+	run, err := storetest.Make(b.Context(), other, storetest.Shape{Seed: 2, Iterations: 40, Tasks: 6, Group: 4, Evaluate: 20, Panel: 100, Start: start})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { run.Close() })
+	s.runs.dirs = append(s.runs.dirs, other)
 	measure := func(name string, page func() (int, string)) {
 		b.Run(name, func(b *testing.B) {
 			var times []float64
@@ -312,9 +320,27 @@ func BenchmarkLargeRun(b *testing.B) {
 	})
 	for _, path := range []string{
 		"/", "/runs/first/", "/runs/first/trajectories?iteration=500", "/runs/first/trajectories/500/3/1", "/runs/first/edits", "/runs/first/edits/494/0/0",
-		"/runs/first/bank", "/runs/first/evaluations", "/runs/first/evaluations/30", "/runs/first/health", "/compare?run=first",
+		"/runs/first/bank", "/runs/first/evaluations", "/runs/first/evaluations/30", "/runs/first/health", "/compare?run=first", "/compare?run=first&run=second",
 	} {
 		measure(path, func() (int, string) { return get(b, s, path) })
+	}
+}
+
+// Tests of two runs are kept while nothing new was evaluated, and made anew after that.
+func TestPairsAreKept(t *testing.T) {
+	result := train.Evaluation{Panel: "report", PanelHash: "one", Results: []train.Result{{Task: "t", Success: true, Steps: 3}}}
+	a := &report.History{Name: "a", Evaluations: []store.Evaluated{{ID: 1, Evaluation: result}}}
+	b := &report.History{Name: "b", Evaluations: []store.Evaluated{{ID: 1, Evaluation: result}}}
+	var p pairs
+	first := p.of(a, b)
+	later := *b // as it is after a round without an evaluation
+	if again := p.of(a, &later); len(first) != 1 || &again[0] != &first[0] {
+		t.Error("the same tests are made again")
+	}
+	result.Results = []train.Result{{Task: "t", Success: false, Steps: 3}}
+	later.Evaluations = append(slices.Clip(later.Evaluations), store.Evaluated{ID: 2, Evaluation: result})
+	if again := p.of(a, &later); again[0].OnlyA != 1 {
+		t.Errorf("a new evaluation is not seen: %+v", again[0])
 	}
 }
 
