@@ -123,8 +123,8 @@ func (d Document) Figures() []Figure {
 	add := func(title, svg string) {
 		out = append(out, Figure{title, fmt.Sprintf("%02d-%s.svg", len(out)+1, slug(title)), svg})
 	}
-	if rows := d.intervals(); len(rows) > 0 {
-		add("Panel scores, 95 % intervals", plot.Intervals("Panel scores", rows))
+	for _, g := range d.intervals() {
+		add(g.title, plot.Intervals(g.title, g.rows))
 	}
 	for _, c := range charts {
 		add(c.Title, c.SVG())
@@ -132,23 +132,35 @@ func (d Document) Figures() []Figure {
 	return out
 }
 
-func (d Document) intervals() []plot.Interval {
-	var out []plot.Interval
+// scores are intervals of one drawing.
+type scores struct {
+	title string
+	rows  []plot.Interval
+}
+
+// intervals are the panel scores: of one run in one drawing, of several in one for each panel and cell, where names of
+// runs have room.
+func (d Document) intervals() []scores {
+	var out []scores
 	class := map[string]int{}
 	for i, h := range d.Runs {
 		class[h.Name] = i
 	}
-	last := ""
+	panel := ""
 	for _, s := range d.Scores() {
-		name := s.Panel
+		title, name := "Panel scores, 95 % intervals", s.Panel+", "+strings.TrimSuffix(s.Cell, ", frozen bank")
 		if d.Several() {
-			name = s.Run + ", " + s.Panel
+			title, name = fmt.Sprintf("Panel %s: %s, 95 %% intervals", s.Panel, s.Cell), s.Run
 		}
-		out = append(out, plot.Interval{
+		if len(out) == 0 || out[len(out)-1].title != title {
+			out = append(out, scores{title: title})
+		}
+		g := &out[len(out)-1]
+		g.rows = append(g.rows, plot.Interval{
 			Name: name, Value: s.Rate, Low: s.Low, High: s.High, Class: class[s.Run], Note: fmt.Sprintf("%d of %d", s.Summary.Success, s.Tasks),
-			Apart: last != "" && last != s.Panel+s.Cell,
+			Apart: len(g.rows) > 0 && panel != s.Panel,
 		})
-		last = s.Panel + s.Cell
+		panel = s.Panel
 	}
 	return out
 }

@@ -150,6 +150,15 @@ func TestDocument(t *testing.T) {
 				}
 			}
 			tables(t, text.String())
+			for _, g := range d.intervals() {
+				seen := map[string]bool{}
+				for _, r := range g.rows {
+					if seen[r.Name] {
+						t.Errorf("%s: two rows are called %s", g.title, r.Name)
+					}
+					seen[r.Name] = true
+				}
+			}
 		})
 	}
 }
