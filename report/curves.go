@@ -67,7 +67,9 @@ func (h *History) Charts() []plot.Chart {
 		{Title: "Clipped positions", Unit: "%", Scale: 100, From: at(0), Series: []plot.Series{line("clipped", "learn/clip_share")}},
 		{Title: "Tokens per second", From: at(0), Series: []plot.Series{series("playing", l, speed("rollout/tokens", "rollout")), series("learning", l, speed("learn/tokens", "update"))}},
 		h.timeChart(),
-		{Title: "Warm start: loss", X: "round", Series: []plot.Series{series("loss", h.Warm(), metric("learn/loss"))}},
+	}
+	if h.warmed() || len(l) == 0 {
+		out = append(out, plot.Chart{Title: "Warm start: loss", X: "round", Series: []plot.Series{series("loss", h.Warm(), metric("learn/loss"))}})
 	}
 	for i := range out {
 		if out[i].X == "" {
@@ -75,6 +77,11 @@ func (h *History) Charts() []plot.Chart {
 		}
 	}
 	return out
+}
+
+// warmed says whether the run's warm start is its own: one taken from another run, or none, has no losses.
+func (h *History) warmed() bool {
+	return slices.ContainsFunc(h.Warm(), func(n store.Numbers) bool { _, ok := n.Metrics["learn/loss"]; return ok })
 }
 
 // speed is tokens in a second of a part; not measured in a round that had none to work on.

@@ -255,6 +255,23 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// A run that took its warm start from another has no curve of one.
+func TestNoCurveOfAnothersWarmStart(t *testing.T) {
+	shows := func(h History) bool {
+		return slices.ContainsFunc(h.Charts(), func(c plot.Chart) bool { return c.Title == "Warm start: loss" })
+	}
+	kept := func(p train.Phase) (k store.Kept) { k.Phase = p; return }
+	taken := store.Numbers{Kept: kept(train.WarmStart)}
+	own := store.Numbers{Kept: kept(train.WarmStart), Metrics: map[string]float64{"learn/loss": 1}}
+	round := store.Numbers{Kept: kept(train.Learning)}
+	if shows(History{Rounds: []store.Numbers{taken, round}, learning: 1}) || shows(History{Rounds: []store.Numbers{round}}) {
+		t.Error("there is an empty chart")
+	}
+	if !shows(History{}) || !shows(History{Rounds: []store.Numbers{own, round}, learning: 1}) {
+		t.Error("the warm start's curve is missing")
+	}
+}
+
 // What an iteration did not measure is a gap in its curves, never 0: here, the speed of learning where nothing was updated.
 func TestCurvesHaveGaps(t *testing.T) {
 	h, _ := made(t, "first", small(1))
