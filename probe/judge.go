@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,15 +45,19 @@ func NewJudge(play Play, cfg Config, workers int) *Judge {
 // Value is what a play is worth to the judge.
 func (j *Judge) Value(s Score) float64 { return j.cfg.Value(s) }
 
-// Draw chooses k probe tasks, going round the families in their order, so that k families at most are covered. No task
-// comes twice, for a second play under the same seed says nothing that the first did not: fewer than k are drawn where
-// there are no more. The draw depends on the seed and the lists alone, so that candidates of one family share their probes.
+// Draw chooses k probe tasks, going round the families: the first one first, the others in an order that the seed gives, so
+// that where there are more than k of them, each has its turn over the iterations. No task comes twice, for a second play
+// under the same seed says nothing that the first did not: fewer than k are drawn where there are no more. The draw depends
+// on the seed and the lists alone, and goes round families alike for all, so that candidates share their probes.
 func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 	var order [][]episode.Task
-	longest := 0
-	for _, f := range families {
+	longest, own := 0, 0
+	for i, f := range families {
 		if len(f) == 0 {
 			continue
+		}
+		if i == 0 {
+			own = 1
 		}
 		perm := s.Derive("probe/" + f[0].Family).Rand().Perm(len(f))
 		shuffled := make([]episode.Task, len(f))
@@ -62,6 +67,8 @@ func Draw(families [][]episode.Task, k int, s episode.Seed) []episode.Task {
 		order = append(order, shuffled)
 		longest = max(longest, len(f))
 	}
+	turn := func(f []episode.Task) episode.Seed { return s.Derive("probe turn/" + f[0].Family) }
+	slices.SortStableFunc(order[own:], func(a, b []episode.Task) int { return cmp.Compare(turn(a), turn(b)) })
 	var out []episode.Task
 	drawn := map[string]bool{}
 	for i := range longest {

@@ -421,6 +421,42 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// Six families for four probes: the episode's own is always drawn, and each of the others has its turn. Candidates from two
+// families differ by no more than those.
+func TestDrawCoversFamiliesInTurn(t *testing.T) {
+	var all [][]episode.Task
+	for _, f := range []string{"a", "b", "c", "d", "e", "f"} {
+		all = append(all, tasks(f, f+"1", f+"2", f+"3"))
+	}
+	swapped := append([][]episode.Task{all[1], all[0]}, all[2:]...)
+	const seeds = 200
+	drawn := map[string]int{}
+	for s := range episode.Seed(seeds) {
+		mine := map[string]bool{}
+		for _, x := range Draw(all, 4, s) {
+			drawn[x.Family]++
+			mine[x.ID] = true
+		}
+		others := 0
+		for _, x := range Draw(swapped, 4, s) {
+			if !mine[x.ID] {
+				others++
+			}
+		}
+		if others > 1 {
+			t.Errorf("seed %d: %d of 4 probes are not shared with a candidate of another family", s, others)
+		}
+	}
+	for f, n := range drawn {
+		if want := map[bool]float64{true: seeds, false: seeds * 3 / 5.}[f == "a"]; math.Abs(float64(n)-want) > 30 {
+			t.Errorf("family %s was drawn %d times of %d, want about %v", f, n, seeds, want)
+		}
+	}
+	if drawn["a"] != seeds || len(drawn) != 6 {
+		t.Errorf("drawn: %v", drawn)
+	}
+}
+
 // A skill that is crowded out of the prompt, put into other words that change nothing: if only the after arm had a slot
 // for it, the update would be paid for what the skill did all along.
 func TestUpdateIsMeasuredAgainstTheSkillAsItWas(t *testing.T) {
