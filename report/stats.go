@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"skillmaster/episode"
@@ -102,26 +103,45 @@ func MeanDifference(a, b []float64, s episode.Seed) Difference {
 	}
 	d.Value = d.B - d.A
 	rng := s.Rand()
-	seen := sum(delta)
-	extreme := 1
+	extreme, limit := 1, math.Abs(sum(delta))*(1-1e-12)
 	boot := make([]float64, draws)
 	for k := range draws {
-		flipped := 0.0
-		for _, x := range delta {
-			if rng.Uint64()&1 == 1 {
-				x = -x
-			}
-			flipped += x
-			boot[k] += delta[rng.IntN(n)] / float64(n)
-		}
-		if math.Abs(flipped) >= math.Abs(seen)*(1-1e-12) {
+		if math.Abs(flipped(delta, rng)) >= limit {
 			extreme++
 		}
+		boot[k] = resampled(delta, rng) / float64(n)
 	}
 	slices.Sort(boot)
 	d.Low, d.High = boot[draws*25/1000], boot[draws*975/1000]
 	d.P = float64(extreme) / (draws + 1)
 	return d
+}
+
+// flipped is the sum with random signs.
+func flipped(vs []float64, rng *rand.Rand) (total float64) {
+	for len(vs) > 0 {
+		some := vs[:min(64, len(vs))]
+		vs = vs[len(some):]
+		signs := rng.Uint64()
+		for _, v := range some {
+			total += math.Float64frombits(math.Float64bits(v) ^ signs<<63)
+			signs >>= 1
+		}
+	}
+	return total
+}
+
+// resampled is the sum of as many values drawn with repeats; a value's chance is 1/n within 2⁻³².
+func resampled(vs []float64, rng *rand.Rand) (total float64) {
+	n := uint64(len(vs))
+	for i := 0; i < len(vs); i += 2 {
+		word := rng.Uint64()
+		total += vs[word>>32*n>>32]
+		if i+1 < len(vs) {
+			total += vs[word&math.MaxUint32*n>>32]
+		}
+	}
+	return total
 }
 
 func sum(vs []float64) float64 {
