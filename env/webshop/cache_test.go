@@ -218,7 +218,8 @@ func FuzzShelf(f *testing.F) {
 
 func TestFolderWithoutCatalogue(t *testing.T) {
 	folder := t.TempDir()
-	if _, _, err := OpenCatalogue(t.Context(), folder, Small, LoadOptions{}); err == nil || !strings.Contains(err.Error(), folder) {
+	_, _, err := OpenCatalogue(t.Context(), folder, Small, LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "generated shop") {
 		t.Errorf("an empty folder is answered with %v", err)
 	}
 }

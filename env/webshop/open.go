@@ -117,7 +117,7 @@ func findSource(folder string, size Size) (_ *source, err error) {
 			return nil, err
 		}
 		if s.parts[i] == nil && i < 2 {
-			return nil, fmt.Errorf("no %s (or .gz) in %s: name the folder of the shop's files", strings.Join(candidates, ", "), folder)
+			return nil, fmt.Errorf("no %s (or .gz) in %s: name the folder of the shop's files, or take the generated shop (shop), which needs none", strings.Join(candidates, ", "), folder)
 		}
 	}
 	return s, nil
