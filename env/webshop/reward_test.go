@@ -15,6 +15,18 @@ type rewardCases struct {
 			Got  string `json:"purchased_category"`
 			Like bool   `json:"category_match"`
 		} `json:"type_reward_category"`
+		Queries []struct {
+			Goal string `json:"goal_query"`
+			Got  string `json:"purchased_query"`
+			Like bool   `json:"query_match"`
+		} `json:"type_reward_query"`
+		Identical struct {
+			Name  string  `json:"name"`
+			Query string  `json:"query"`
+			Path  string  `json:"category"`
+			Kind  float64 `json:"r_type"`
+			Title float64 `json:"title_score"`
+		} `json:"type_reward_identical"`
 		Titles []struct {
 			Goal  string  `json:"goal_name"`
 			Got   string  `json:"purchased_name"`
@@ -193,6 +205,40 @@ func TestRewardCasesOfTheOriginal(t *testing.T) {
 	if len(c.Tests.Paths)*len(c.Tests.Attributes)*len(c.Tests.Colours)*len(c.Tests.Totals) == 0 {
 		t.Error("no cases")
 	}
+}
+
+// The kind of another product, by its query alone and where all is the same. Two more of the original's tests, of colours with
+// sizes and of codes for paid workers, are of functions that neither its text pages nor its reward call.
+func TestKindsOfTheOriginal(t *testing.T) {
+	c := cases(t)
+	if len(c.Tests.Queries) != 2 {
+		t.Errorf("%d cases, want 2", len(c.Tests.Queries))
+	}
+	for _, q := range c.Tests.Queries {
+		if got := bought(t, [3]string{"Mug", q.Goal, "a"}, [3]string{"Lamp", q.Got, "b"}); got.SameQuery != q.Like {
+			t.Errorf("%q for %q: got %+v", q.Got, q.Goal, got)
+		}
+	}
+	same := c.Tests.Identical
+	all := [3]string{same.Name, same.Query, same.Path}
+	if got := bought(t, all, all); got.Kind != same.Kind || got.Title != same.Title {
+		t.Errorf("the same again: got %+v, want %+v", got, same)
+	}
+}
+
+// bought scores the purchase of one product where another is the goal's; each has a name, a query and a category.
+func bought(t *testing.T, wanted, got [3]string) Score {
+	t.Helper()
+	entry := func(asin string, p [3]string) string {
+		return fmt.Sprintf(`{"asin":%q,"name":%q,"full_description":"","small_description":"","pricing":"$1","customization_options":"","category":"garden","query":%q,"product_category":%q}`,
+			asin, p[0], p[1], p[2])
+	}
+	c, _, err := read(t, "["+entry("B000000001", wanted)+","+entry("B000000002", got)+"]", mugsAttr, LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t, c, GoalOptions{})
+	return s.Score(s.Goal(0), 1, nil)
 }
 
 // A product of the same title and query is of the kind that was asked for; nouns are a file's before they are guessed.
