@@ -146,13 +146,13 @@ skyrl-python: build
 transformers-python: build
 	policy/openai/testdata/python/transformers.sh bin/skillmaster bin/python
 
-# vLLM on the processor (6 GB under bin/python), which was not seen to its end: no part of integration. PYTHON312 as above.
-vllm-python: build
-	policy/openai/testdata/python/vllm.sh bin/skillmaster bin/python
-
 # llama.cpp's own server does, too (0.2 GB under bin/python).
 llamacpp-python: build
 	policy/openai/testdata/python/llamacpp.sh bin/skillmaster bin/python
+
+# vLLM on the processor (6 GB under bin/python), which was not seen to its end: no part of integration. PYTHON312 as above.
+vllm-python: build
+	policy/openai/testdata/python/vllm.sh bin/skillmaster bin/python
 
 # Stock TensorBoard, pyarrow and MLflow read what a run gives them (1.5 GB under bin/python).
 tracking-python: build

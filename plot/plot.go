@@ -363,7 +363,10 @@ func ends(b *strings.Builder, f frame, series []Series, stacked bool) {
 	}
 	var all []end
 	var base float64
-	column := lastColumn(series)
+	column := 0
+	for _, s := range series {
+		column = max(column, lastAt(s.Y))
+	}
 	for i, s := range series {
 		v := last(s.Y)
 		if stacked {
@@ -396,27 +399,22 @@ func ends(b *strings.Builder, f frame, series []Series, stacked bool) {
 	}
 }
 
-// last is the last number that is one; NaN for none.
-func last(vs []float64) float64 {
-	for _, v := range slices.Backward(vs) {
+// lastAt is where the last number is that is one; -1 for none.
+func lastAt(vs []float64) int {
+	for i, v := range slices.Backward(vs) {
 		if !math.IsNaN(v) {
-			return v
+			return i
 		}
 	}
-	return math.NaN()
+	return -1
 }
 
-// lastColumn is the last place at which any series of a stack has a number.
-func lastColumn(series []Series) int {
-	n := 0
-	for _, s := range series {
-		for i, v := range s.Y {
-			if !math.IsNaN(v) {
-				n = max(n, i)
-			}
-		}
+// last is that number; NaN for none.
+func last(vs []float64) float64 {
+	if i := lastAt(vs); i >= 0 {
+		return vs[i]
 	}
-	return n
+	return math.NaN()
 }
 
 // clip shortens a name to n characters.

@@ -16,7 +16,7 @@ import (
 func (s *Server) functions() template.FuncMap {
 	return template.FuncMap{
 		"short":   func(hash string) string { return hash[:min(10, len(hash))] },
-		"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
+		"percent": percent,
 		"number":  plot.Short,
 		"signed":  func(v float64) string { return fmt.Sprintf("%+.3f", v) },
 		"points":  func(v float64) string { return fmt.Sprintf("%+.1f", 100*v) },
@@ -33,8 +33,8 @@ func (s *Server) functions() template.FuncMap {
 		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"ago":     func(t time.Time) string { return duration(s.now().Sub(t)) + " ago" },
 		"address": address,
-		"metric":  func(n store.Numbers, key string) string { return metricText(n, key) },
-		"shareOf": shareText,
+		"metric":  func(n store.Numbers, key string) string { return metricText(n, key, plot.Short) },
+		"shareOf": func(n store.Numbers, key string) string { return metricText(n, key, percent) },
 		"dot":     func(m store.Played) string { return outcomeMark(m) },
 		"version": func(name string) string { return s.static[name].tag },
 		"command": report.CommandLine,
@@ -48,23 +48,16 @@ func share(part, all int) string {
 	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(all))
 }
 
-// metricText is a number of a round; a dash if it was not measured.
-func metricText(n store.Numbers, key string) string {
+// metricText is a number of a round in a form of its own; a dash if it was not measured.
+func metricText(n store.Numbers, key string, form func(float64) string) string {
 	v, ok := n.Metrics[key]
 	if !ok {
 		return "–"
 	}
-	return plot.Short(v)
+	return form(v)
 }
 
-// shareText is the same of a number that is a share.
-func shareText(n store.Numbers, key string) string {
-	v, ok := n.Metrics[key]
-	if !ok {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f %%", 100*v)
-}
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
 func outcomeMark(m store.Played) string {
 	if m.Success {

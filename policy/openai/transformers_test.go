@@ -3,25 +3,18 @@ package openai
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"skillmaster/chat"
 	"skillmaster/policy"
-	"skillmaster/policy/transformer"
 )
 
 // A model that was exported says the same behind `transformers serve` as in our engine, and what that server cannot do is
 // refused. The server is one that testdata/python/transformers.sh starts; elsewhere this is not run.
 func TestTransformersServe(t *testing.T) {
-	url, dir := os.Getenv("SKILLMASTER_TRANSFORMERS_URL"), os.Getenv("SKILLMASTER_TRANSFORMERS_MODEL")
-	if url == "" {
-		t.Skip("no server: make transformers-python starts one")
-	}
-	c := client(t, Options{URL: url, Dialect: Generic, Model: dir, Limits: Limits{Patience: 5 * time.Minute}, Notice: func(text string) { t.Log(text) }})
+	dir := os.Getenv("SKILLMASTER_TRANSFORMERS_MODEL")
+	c := foreign(t, "transformers", Generic, dir)
 	models, err := c.Models(t.Context())
 	if err != nil || !slices.Contains(models, Model{ID: dir}) {
 		t.Errorf("it lists %v, %v", models, err)
@@ -75,39 +68,4 @@ func TestTransformersServe(t *testing.T) {
 	if len(texts) < 2 || len(texts) > 6 {
 		t.Errorf("6 seeds, four times each, have %d texts: %v", len(texts), texts)
 	}
-}
-
-func asking(said string, temperature float64, seed uint64) policy.Request {
-	return policy.Request{
-		Messages: []chat.Message{{Role: chat.System, Text: "Play."}, {Role: chat.User, Text: said}},
-		Sampling: policy.Sampling{Temperature: temperature, MaxTokens: 24, Seed: seed},
-	}
-}
-
-// exported is a model in a folder, with an adapter in another where one is named, in our engine.
-func exported(t *testing.T, dir, adapter string) (*transformer.Sampler, *chat.Tokenizer, chat.Template) {
-	t.Helper()
-	m, err := transformer.ReadPretrained(t.Context(), dir, transformer.PretrainedOptions{Context: 512})
-	if err == nil && adapter != "" {
-		err = m.ReadAdapter(t.Context(), adapter)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(filepath.Join(dir, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	tok, err := chat.Load(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, err := chat.TemplateFor(tok, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := m.Sampler(transformer.SamplerOptions{Workers: 1})
-	t.Cleanup(func() { _ = s.Close() })
-	return s, tok, template
 }

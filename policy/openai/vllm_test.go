@@ -4,7 +4,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"skillmaster/policy"
 )
@@ -13,11 +12,8 @@ import (
 // actions, and loads an adapter while it runs. The server is one that testdata/python/vllm.sh starts; elsewhere this is not
 // run.
 func TestVLLM(t *testing.T) {
-	url, dir, adapter := os.Getenv("SKILLMASTER_VLLM_URL"), os.Getenv("SKILLMASTER_VLLM_MODEL"), os.Getenv("SKILLMASTER_VLLM_ADAPTER")
-	if url == "" {
-		t.Skip("no server: make vllm-python starts one")
-	}
-	c := client(t, Options{URL: url, Dialect: VLLM, Model: "tiny", Limits: Limits{Patience: 5 * time.Minute}, Notice: func(text string) { t.Log(text) }})
+	c := foreign(t, "vllm", VLLM, "tiny")
+	dir, adapter := os.Getenv("SKILLMASTER_VLLM_MODEL"), os.Getenv("SKILLMASTER_VLLM_ADAPTER")
 	here, tok, template := exported(t, dir, "")
 	there, err := c.Sampler(t.Context(), Weights{Version: 3}, tok)
 	if err != nil {
@@ -52,19 +48,4 @@ func TestVLLM(t *testing.T) {
 		t.Error("an adapter that is gone answers")
 	}
 	sameScores(t, "the model, afterwards", there, here, rows)
-}
-
-// sameScores compares the log-probabilities of rows.
-func sameScores(t *testing.T, what string, there *Sampler, here policy.Scorer, rows [][]int32) {
-	t.Helper()
-	s, err := there.Scorer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, want := scored(t, s, rows), scored(t, here, rows)
-	if d := furthest(slices.Concat(got...), slices.Concat(want...)); d > 1e-3 {
-		t.Errorf("%s: log-probabilities are up to %v apart", what, d)
-	} else {
-		t.Logf("%s: log-probabilities are at most %.2g apart", what, d)
-	}
 }
