@@ -13,7 +13,7 @@ bin=$dir/llamacpp/bin
 step "make a tiny Llama"
 model=$dir/llamacpp-model
 rm -rf "$model" "$dir/llamacpp-run"
-"$bin/python" "$here/make_llama.py" "$model" "$here/../../../../docs/method.md" "$here/../../../../README.md"
+"$bin/python" "$here/make_llama.py" "$model" "$here/../../../../chat/testdata/real.json" "$here/../../../../chat/testdata/corpus.txt"
 
 step "serve it"
 port=$(port)
